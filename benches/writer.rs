@@ -19,7 +19,7 @@ use heaptap_trace::{
     Reader, Source, TraceFormat, TraceInfo, WriteError,
 };
 use queue::{BUFFER_WORDS, BlockId, BlockRun, Channel, Part, Record, Sample};
-use writer::{Mailbox, NewFile, Request, Resolver, TraceOutput, Writer};
+use writer::{Context, Mailbox, NewFile, Request, TraceOutput, Writer};
 
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
 #[path = "../src/queue/mod.rs"]
@@ -67,7 +67,7 @@ impl Locate for Numbered {
     }
 }
 
-impl Resolver for Numbered {
+impl Context for Numbered {
     fn observe_time(&mut self) {}
 
     fn micros(&mut self, ticks: u64) -> u64 {

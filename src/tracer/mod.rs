@@ -8,14 +8,15 @@
 //!   its parts share.
 //! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
 //!   sampled block to records in the mutator's event buffer.
-//! - `part_code_cache`, `session_resolver`: what the writer thread needs to know about the session.
+//! - `part_code_cache`, `frame_locator`, `session_clock`, `writer_context`: what the writer thread needs
+//!   of the session.
 //! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
 //!   its writer thread and the list of its mutators.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
 //!
 //! Hooks run in `mutator`, `recorder`, `lane_writer` and `backtraces`; the writer
-//! thread in `session_resolver` and `part_code_cache`; everything else on the host's threads
+//! thread in `writer_context` and those before it; everything else on the host's threads
 //! outside of hooks.
 //!
 //! What hooks call here is `inline(always)` where it is small: with plain `inline` a hook
@@ -29,6 +30,7 @@ mod counting_output;
 mod environment;
 mod failure;
 mod fork;
+mod frame_locator;
 mod guard;
 mod hook;
 mod info;
@@ -42,9 +44,10 @@ mod process;
 mod recorder;
 mod registry;
 mod session;
-mod session_resolver;
+mod session_clock;
 mod state;
 mod stopwatch;
+mod writer_context;
 mod writer_thread;
 
 pub(crate) use crate::writer::ReadParams;

@@ -21,14 +21,16 @@ use crate::sys::clock::{Clock, Moment, TickSource};
 use crate::sys::write_signals::without_write_signals;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
+use crate::tracer::frame_locator::FrameLocator;
 use crate::tracer::info::{entropy, now_us, sidecar_owner, trace_info};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::tracer::registry::{MutatorRegistry, Orphans, SessionStats};
-use crate::tracer::session_resolver::SessionResolver;
+use crate::tracer::session_clock::SessionClock;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
+use crate::tracer::writer_context::WriterContext;
 use crate::tracer::writer_thread::{Stop, WriterThread};
 use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
 
@@ -94,12 +96,16 @@ impl Session {
             options.read_heap.clone(),
             options.probes_limit,
         );
-        let resolver =
-            SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch, sidecar);
+        let context = WriterContext {
+            frames: FrameLocator::new(&options, &tables, &labels),
+            clock: SessionClock::new(clock, stopwatch),
+            state: Arc::clone(&state),
+            sidecar,
+        };
         let first = new_file(out, &options, options.rate, start_us);
         let format = options.format();
         // Writes the first packet, unless the trace info is not complete yet.
-        let begin = || Writer::new(consumer, Arc::clone(&mailbox), resolver, format, first);
+        let begin = || Writer::new(consumer, Arc::clone(&mailbox), context, format, first);
         let writer = without_write_signals(begin).map_err(|error| {
             let name = output_name.display();
             say(format_args!("cannot write {name}: {error}; not tracing"));

@@ -14,8 +14,8 @@ use crate::sys::thread::{self, JoinOutcome, Worker};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
-use crate::tracer::session_resolver::SessionResolver;
 use crate::tracer::state::State;
+use crate::tracer::writer_context::WriterContext;
 use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, Request, Writer, WriterExit};
 
 /// How long stopping may take: longer than the writer needs for all that fits
@@ -43,7 +43,7 @@ impl WriterThread {
     /// Starts the thread. If it panics the session ends, and no mutator waits for
     /// it.
     pub(crate) fn start(
-        writer: Writer<SessionResolver, CountingOutput>,
+        writer: Writer<WriterContext, CountingOutput>,
         mailbox: Arc<Mailbox<CountingOutput>>,
         channel: Arc<Channel>,
         state: Arc<State>,

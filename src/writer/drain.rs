@@ -3,7 +3,7 @@
 use heaptap_trace::{LiveSink, WriteError};
 
 use crate::queue::Consumer;
-use crate::writer::resolver::Resolver;
+use crate::writer::context::Context;
 use crate::writer::trace_file::TraceFile;
 
 /// Whether a pass over the lanes found anything.
@@ -25,13 +25,13 @@ const MAX_TURNS: usize = 8;
 pub(crate) fn drain<S: LiveSink>(
     consumer: &mut Consumer,
     file: &mut TraceFile<S>,
-    resolver: &mut impl Resolver,
+    context: &mut impl Context,
 ) -> Result<Drained, WriteError> {
     let mut drained = Drained::Nothing;
     for lane in 0..consumer.lanes() {
         for _ in 0..MAX_TURNS {
             let words = consumer.peek(lane);
-            let read = file.apply_all(lane as u16, words, resolver)?;
+            let read = file.apply_all(lane as u16, words, context)?;
             if read == 0 {
                 break;
             }

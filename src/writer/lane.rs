@@ -11,8 +11,8 @@ use heaptap_trace::{Block, DomainSink, ElidableFrames, SmallAlloc, Source, Write
 use crate::queue::{BlockId, LEFT_OUT, Part, Sample};
 use crate::sys::prefetch::prefetch;
 use crate::writer::block_ids::{BlockIds, KnownBlock};
+use crate::writer::context::Context;
 use crate::writer::lane_stack::{LaneStack, common_outermost};
-use crate::writer::resolver::Resolver;
 
 /// How many bytes ahead words are prefetched: another core has written them.
 /// Bench: `benches/writer.rs`.
@@ -49,8 +49,8 @@ impl Lane {
 
     /// The following events happened `ticks` after the session's start.
     #[inline(always)]
-    pub(super) fn set_time(&mut self, ticks: u64, resolver: &mut impl Resolver) {
-        self.time = self.time.max(resolver.micros(ticks));
+    pub(super) fn set_time(&mut self, ticks: u64, context: &mut impl Context) {
+        self.time = self.time.max(context.micros(ticks));
     }
 
     /// Writes a sample and those that follow it, and returns the words behind
@@ -63,19 +63,19 @@ impl Lane {
         first: Sample<'a>,
         mut words: Iter<'a, u64>,
         domain: &mut impl DomainSink,
-        resolver: &mut impl Resolver,
+        context: &mut impl Context,
     ) -> Result<Iter<'a, u64>, WriteError> {
         let mut written = first.inner_first;
-        self.set_time(first.ticks(), resolver);
+        self.set_time(first.ticks(), context);
         self.stack.replace(written);
-        self.small_alloc(domain, first.length(), resolver)?;
+        self.small_alloc(domain, first.length(), context)?;
         while self.stack.is_fully_written() {
             let mut allocs = std::iter::from_fn(|| {
                 let ahead = words.as_slice().as_ptr().addr() + PREFETCH_DISTANCE;
                 prefetch(ahead);
                 prefetch(ahead + CACHE_LINE);
                 let sample = Sample::decode(&mut words)?;
-                self.set_time(sample.ticks(), resolver);
+                self.set_time(sample.ticks(), context);
                 let same = common_outermost(written, sample.inner_first);
                 let inner_first = sample.inner_first.get(..sample.inner_first.len() - same)?;
                 written = sample.inner_first;
@@ -94,7 +94,7 @@ impl Lane {
             let same = unusual.map_or(written.len(), |alloc| alloc.common_prefix as usize);
             self.stack.set_written(written, same);
             let Some(SmallAlloc { length, .. }) = unusual else { break };
-            self.small_alloc(domain, length, resolver)?;
+            self.small_alloc(domain, length, context)?;
         }
         Ok(words)
     }
@@ -105,10 +105,10 @@ impl Lane {
         &mut self,
         domain: &mut impl DomainSink,
         length: u64,
-        resolver: &mut impl Resolver,
+        context: &mut impl Context,
     ) -> Result<(), WriteError> {
         let block = Block { length, samples: 1, source: Source::Minor };
-        self.alloc(domain, block, Part::NONE, resolver)
+        self.alloc(domain, block, Part::NONE, context)
     }
 
     /// Writes the allocation of a block under the lane's stack.
@@ -118,16 +118,16 @@ impl Lane {
         domain: &mut impl DomainSink,
         block: Block,
         part: Part,
-        resolver: &mut impl Resolver,
+        context: &mut impl Context,
     ) -> Result<(), WriteError> {
         if part != Part::NONE
             && let Some(innermost) = self.stack.innermost()
         {
-            self.stack.set_part_code(innermost, resolver.part_code(innermost, part));
+            self.stack.set_part_code(innermost, context.part_code(innermost, part));
         }
         let (common_prefix, new) = self.stack.backtrace();
         let frames = ElidableFrames { common_prefix, new, left_out: LEFT_OUT };
-        let (id, left_out) = domain.alloc_elided(self.time, block, frames, resolver)?;
+        let (id, left_out) = domain.alloc_elided(self.time, block, frames, context)?;
         self.stack.backtrace_written(left_out);
         self.block_ids.add(id);
         Ok(())

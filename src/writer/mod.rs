@@ -8,7 +8,7 @@
 //!
 //! Only here are locations looked up and outputs written, and memory is
 //! allocated freely. An error ends the writing, never the program: the session
-//! learns of it through [`Resolver::write_failed`], and mutators no longer wait.
+//! learns of it through [`Context::write_failed`], and mutators no longer wait.
 //!
 //! With plain `inline` in place of `inline(always)`, the library takes 0.8 to 1.1 % more
 //! instructions in traced programs (trees and JSON of `benches/overhead`, all threads).
@@ -24,12 +24,12 @@
 //! `Lane::samples` for allocations, `apply_all` for promotions and collections.
 
 mod block_ids;
+mod context;
 mod drain;
 mod lane;
 mod lane_stack;
 mod mailbox;
 mod output;
-mod resolver;
 #[cfg(test)]
 mod tests;
 mod trace_file;
@@ -44,16 +44,16 @@ use crate::queue::Consumer;
 use crate::writer::drain::{Drained, drain};
 use crate::writer::trace_file::TraceFile;
 
+pub(crate) use crate::writer::context::Context;
 pub(crate) use crate::writer::mailbox::{Mailbox, Request};
 pub(crate) use crate::writer::output::{TraceOutput, open};
-pub(crate) use crate::writer::resolver::Resolver;
 pub(crate) use crate::writer::trace_file::{IdentifiedBlocks, NewFile, ReadParams};
 
 /// Everything the writer thread owns.
-pub(crate) struct Writer<R, W> {
+pub(crate) struct Writer<C, W> {
     consumer: Consumer,
     mailbox: Arc<Mailbox<W>>,
-    resolver: R,
+    context: C,
     format: TraceFormat,
     /// The first file, until its trace info is complete.
     first: Option<NewFile<W>>,
@@ -76,13 +76,13 @@ const URGENT_INTERVAL: Duration = Duration::from_millis(10);
 /// complete leaves an empty file.
 const INFO_INTERVAL: Duration = Duration::from_millis(5);
 
-impl<R: Resolver, W: TraceOutput> Writer<R, W> {
+impl<C: Context, W: TraceOutput> Writer<C, W> {
     /// Begins the first file, so that an output that cannot be written fails
     /// here, unless its trace info is not complete yet.
     pub(crate) fn new(
         consumer: Consumer,
         mailbox: Arc<Mailbox<W>>,
-        resolver: R,
+        context: C,
         format: TraceFormat,
         first: NewFile<W>,
     ) -> Result<Self, WriteError> {
@@ -91,7 +91,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         let mut writer = Writer {
             consumer,
             mailbox,
-            resolver,
+            context,
             format,
             first,
             file: None,
@@ -138,12 +138,12 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
             self.consumer.wait(ticket, due);
         };
         self.mailbox.close();
-        let now = self.resolver.now();
-        match self.file.as_mut().map_or(Ok(()), |file| file.end(now, &mut self.resolver)) {
+        let now = self.context.now();
+        match self.file.as_mut().map_or(Ok(()), |file| file.end(now, &mut self.context)) {
             Ok(()) => {
                 self.set_completion(Completion::Complete);
                 if let Some(file) = &self.file {
-                    self.resolver.ended(&self.output_name, file.start_time());
+                    self.context.ended(&self.output_name, file.start_time());
                 }
             }
             Err(error) => self.fail(&error),
@@ -161,7 +161,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     /// Writing has failed, and is over.
     fn fail(&mut self, error: &WriteError) {
         self.set_completion(Completion::WriteFailed);
-        self.resolver.write_failed(&self.output_name, error);
+        self.context.write_failed(&self.output_name, error);
     }
 
     /// Has the file say whether it is complete.
@@ -181,7 +181,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         requests: Vec<Request<W>>,
         urgent: Option<u64>,
     ) -> Result<Next, WriteError> {
-        self.resolver.observe_time();
+        self.context.observe_time();
         let asked = !requests.is_empty() || urgent.is_some();
         let overdue = self.last_flush.elapsed() >= FLUSH_INTERVAL;
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
@@ -221,10 +221,10 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
 
     fn rotate(&mut self, mut new: NewFile<W>) -> Result<(), WriteError> {
         if let Some(file) = &self.file {
-            self.resolver.ended(&self.output_name, file.start_time());
+            self.context.ended(&self.output_name, file.start_time());
         }
         // By the session's clock, even if the wall clock was set since.
-        new.info.start_time = self.resolver.now();
+        new.info.start_time = self.context.now();
         let new_name = new.out.name().to_owned();
         let last_name = std::mem::replace(&mut self.output_name, new_name);
         new.complete_info();
@@ -232,13 +232,13 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         let mut last = file.rotate(new)?;
         file.set_completion(Completion::Unfinished);
         self.completion = Completion::Unfinished;
-        if let Err(error) = LiveSink::end(&mut last, file.start_time(), &mut self.resolver) {
+        if let Err(error) = LiveSink::end(&mut last, file.start_time(), &mut self.context) {
             last.output_mut().set_completion(Completion::WriteFailed);
             self.output_name = last_name;
             return Err(error);
         }
         last.output_mut().set_completion(Completion::Complete);
-        self.resolver.flushed(&self.output_name, file.start_time());
+        self.context.flushed(&self.output_name, file.start_time());
         Ok(())
     }
 
@@ -247,10 +247,10 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     fn restart_if_truncated(&mut self) -> Result<(), WriteError> {
         let Some(file) = self.file.as_mut() else { return Ok(()) };
         if file.was_truncated() {
-            file.restart(self.resolver.now())?;
+            file.restart(self.context.now())?;
             file.set_completion(Completion::Unfinished);
             self.completion = Completion::Unfinished;
-            self.resolver.truncated(&self.output_name);
+            self.context.truncated(&self.output_name);
         }
         Ok(())
     }
@@ -260,22 +260,22 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     }
 
     fn flush_interval(&self) -> Duration {
-        if self.resolver.is_urgent() { URGENT_INTERVAL } else { FLUSH_INTERVAL }
+        if self.context.is_urgent() { URGENT_INTERVAL } else { FLUSH_INTERVAL }
     }
 
     fn flush(&mut self) -> Result<(), WriteError> {
         self.last_flush = Instant::now();
-        self.resolver.observe_time();
+        self.context.observe_time();
         self.restart_if_truncated()?;
         let Some(file) = &mut self.file else { return Ok(()) };
-        file.flush(&mut self.resolver)?;
-        self.resolver.flushed(&self.output_name, file.start_time());
+        file.flush(&mut self.context)?;
+        self.context.flushed(&self.output_name, file.start_time());
         Ok(())
     }
 
     fn drain(&mut self) -> Result<Drained, WriteError> {
         let Some(file) = &mut self.file else { return Ok(Drained::Nothing) };
-        let drained = drain(&mut self.consumer, file, &mut self.resolver)?;
+        let drained = drain(&mut self.consumer, file, &mut self.context)?;
         if drained == Drained::Something {
             self.set_completion(Completion::Unfinished);
         }

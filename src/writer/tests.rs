@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use heaptap_trace::{Completion, Locate, LocationList, TraceFormat, TraceInfo, WriteError};
 
 use crate::queue::{Channel, Part};
+use crate::writer::context::Context;
 use crate::writer::mailbox::{Mailbox, Request};
 use crate::writer::output::TraceOutput;
-use crate::writer::resolver::Resolver;
 use crate::writer::trace_file::NewFile;
 use crate::writer::{Writer, WriterExit};
 
@@ -21,7 +21,7 @@ impl Locate for Failures {
     fn locate(&mut self, _: u64, _: &mut LocationList) {}
 }
 
-impl Resolver for Failures {
+impl Context for Failures {
     fn observe_time(&mut self) {}
 
     fn micros(&mut self, ticks: u64) -> u64 {
@@ -147,8 +147,8 @@ fn a_file_says_whether_it_is_complete() {
         let (done, _answer) = mpsc::channel();
         assert!(mailbox.post(Request::Rotate(Box::new(second), done)));
         assert!(mailbox.post(Request::Stop));
-        let resolver = Failures::default();
-        let writer = Writer::new(consumer, mailbox, resolver, TraceFormat::Memtrace2, first);
+        let context = Failures::default();
+        let writer = Writer::new(consumer, mailbox, context, TraceFormat::Memtrace2, first);
         if let Ok(writer) = writer {
             writer.run();
             assert_eq!(*of_second.lock().unwrap(), expected, "{packets} packets");

@@ -8,9 +8,9 @@ use heaptap_trace::{
 
 use crate::queue::{BlockId, Record};
 use crate::writer::block_ids::KnownBlock;
+use crate::writer::context::Context;
 use crate::writer::lane::{Lane, OtherLanes};
 use crate::writer::output::TraceOutput;
-use crate::writer::resolver::Resolver;
 
 /// Reads the runtime's parameters. `None` while the runtime has not set them.
 pub(crate) type ReadParams = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
@@ -100,7 +100,7 @@ impl<S: LiveSink> TraceFile<S> {
         &mut self,
         number: u16,
         words: &[u64],
-        resolver: &mut impl Resolver,
+        context: &mut impl Context,
     ) -> Result<usize, WriteError> {
         self.add_lanes(number);
         let Some((lane, others)) = OtherLanes::split(&mut self.lanes, number) else {
@@ -111,24 +111,24 @@ impl<S: LiveSink> TraceFile<S> {
         while let Some(record) = Record::decode(&mut rest) {
             match record {
                 Record::Sample(sample) => {
-                    rest = lane.samples(sample, rest, &mut domain, resolver)?;
+                    rest = lane.samples(sample, rest, &mut domain, context)?;
                 }
-                Record::Time(ticks) => lane.set_time(ticks, resolver),
+                Record::Time(ticks) => lane.set_time(ticks, context),
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
                 Record::RepeatFrame { times } => lane.stack.repeat(times),
                 Record::Stack { inner_first } => lane.stack.replace(inner_first),
-                Record::SmallAlloc { length } => lane.small_alloc(&mut domain, length, resolver)?,
+                Record::SmallAlloc { length } => lane.small_alloc(&mut domain, length, context)?,
                 Record::Alloc { source, part, samples, length } => {
                     let samples = samples.clamp(1, length.saturating_add(1));
-                    lane.alloc(&mut domain, Block { length, samples, source }, part, resolver)?;
+                    lane.alloc(&mut domain, Block { length, samples, source }, part, context)?;
                 }
                 Record::End(end, run) => {
                     if let Some(ids) = lane.block_ids.find_recent(run) {
-                        domain.end_batch(end, lane.time, ids, resolver)?;
+                        domain.end_batch(end, lane.time, ids, context)?;
                         continue;
                     }
                     if run.first.lane() == BlockId::TAGGED {
-                        run.blocks().for_each(|block| resolver.tagged_ended(block.number()));
+                        run.blocks().for_each(|block| context.tagged_ended(block.number()));
                         continue;
                     }
                     if others.find(lane, run.last()) == KnownBlock::NotYet {
@@ -136,7 +136,7 @@ impl<S: LiveSink> TraceFile<S> {
                     }
                     for block in run.blocks() {
                         if let KnownBlock::Id(id) = others.find(lane, block) {
-                            domain.end_batch(end, lane.time, id..id + 1, resolver)?;
+                            domain.end_batch(end, lane.time, id..id + 1, context)?;
                         }
                     }
                 }

@@ -43,7 +43,7 @@ impl Locate for Ticks {
     fn locate(&mut self, _: u64, _: &mut LocationList) {}
 }
 
-impl Resolver for Ticks {
+impl Context for Ticks {
     fn observe_time(&mut self) {}
 
     fn micros(&mut self, ticks: u64) -> u64 {

@@ -8,7 +8,7 @@ use crate::queue::Part;
 
 /// Resolves what records leave open: ticks to times, codes to locations. Lives on
 /// the writer thread.
-pub(crate) trait Resolver: Locate {
+pub(crate) trait Context: Locate {
     /// Reads the clock, so that the following times are accurate.
     fn observe_time(&mut self);
 

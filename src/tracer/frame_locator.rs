@@ -1,31 +1,23 @@
-//! What the writer thread knows of the session: the clock, and what codes mean.
+//! What the codes of frames mean.
 //!
 //! Lives on the writer thread, where it may allocate, read files and call the
 //! host's locator.
 
-use std::ffi::OsStr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use heaptap_symbols::{Process, SourceLocation, Symbols};
-use heaptap_trace::{Locate, Location, LocationList, WriteError};
+use heaptap_trace::{Locate, Location, LocationList};
 
-use crate::probes::{Sidecar, SidecarClock, TraceAt};
 use crate::queue::{Code, Part};
 use crate::stack::FrameTables;
 use crate::stack::formats::Explained;
-use crate::sys::clock::Clock;
 use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::labels::Labels;
-use crate::tracer::message::say;
 use crate::tracer::options::{Locator, Namer, Options};
 use crate::tracer::part_code_cache::PartCodeCache;
-use crate::tracer::state::State;
-use crate::tracer::stopwatch::Stopwatch;
-use crate::writer::Resolver;
 
-/// The session's [`Resolver`].
-pub(crate) struct SessionResolver {
+/// Finds the source locations of frames.
+pub(crate) struct FrameLocator {
     tables: Arc<FrameTables>,
     labels: Arc<Labels>,
     /// The host's own function, for codes that no frame table explains.
@@ -34,55 +26,36 @@ pub(crate) struct SessionResolver {
     /// The program's own debug information; `None` until it is first needed.
     symbols: Option<Symbols>,
     memory: ProcessMemory,
-    state: Arc<State>,
-    clock: Clock,
-    stopwatch: Stopwatch,
     max_frames: usize,
     parts_have_places: bool,
     part_codes: PartCodeCache,
-    sidecar: Sidecar,
 }
 
-impl SessionResolver {
+impl FrameLocator {
     pub(crate) fn new(
         options: &Options,
         tables: &Arc<FrameTables>,
         labels: &Arc<Labels>,
-        state: &Arc<State>,
-        clock: Clock,
-        stopwatch: Stopwatch,
-        sidecar: Sidecar,
-    ) -> SessionResolver {
-        SessionResolver {
+    ) -> FrameLocator {
+        FrameLocator {
             tables: Arc::clone(tables),
             labels: Arc::clone(labels),
             locator: options.locate.clone(),
             namer: options.name.clone(),
             symbols: None,
             memory: ProcessMemory::new(),
-            state: Arc::clone(state),
-            clock,
-            stopwatch,
             max_frames: options.max_frames,
             parts_have_places: options.parts_have_places,
             part_codes: PartCodeCache::new(),
-            sidecar,
         }
     }
 
-    /// Runs `with` on the sidecar of this file, now. An error is reported to the user.
-    fn with_sidecar(
-        &mut self,
-        file: &OsStr,
-        start_us: u64,
-        with: impl FnOnce(&mut Sidecar, TraceAt<'_>, &mut SessionClock<'_>) -> Result<(), String>,
-    ) {
-        let SessionResolver { clock, stopwatch, sidecar, state, .. } = self;
-        let trace = TraceAt { file, start_us, now: stopwatch.ticks(), observes: state.is_live() };
-        let mut clock = SessionClock { clock, stopwatch: *stopwatch };
-        if let Err(error) = with(sidecar, trace, &mut clock) {
-            say(format_args!("{error}"));
-        }
+    /// See [`Context::part_code`](crate::writer::Context::part_code).
+    #[inline]
+    pub(crate) fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+        let FrameLocator { tables, part_codes, .. } = self;
+        part_codes
+            .code(return_address, part, |index| tables.source(return_address)?.part_key(index))
     }
 
     /// A frame of the runtime or of C code: as its frame table explains it, else as
@@ -135,7 +108,7 @@ fn add_own(definition: &[u8], list: &mut LocationList) {
     list.add(Location { file: b"heaptap", line: 0, start_char: 0, end_char: 0, definition });
 }
 
-impl Locate for SessionResolver {
+impl Locate for FrameLocator {
     fn locate(&mut self, code: u64, list: &mut LocationList) {
         match Code::from_bits(code) {
             Code::Host(code) => self.locate_host(code, list),
@@ -152,76 +125,6 @@ impl Locate for SessionResolver {
                 add_own(format!("(beyond {} frames)", self.max_frames).as_bytes(), list);
             }
             Code::Unknown => add_own(b"(unknown frames)", list),
-        }
-    }
-}
-
-/// The session's ticks as times.
-struct SessionClock<'a> {
-    clock: &'a mut Clock,
-    stopwatch: Stopwatch,
-}
-
-impl SidecarClock for SessionClock<'_> {
-    fn time_ns(&mut self, ticks: u64) -> u64 {
-        self.clock.nanos(self.stopwatch.at(ticks))
-    }
-
-    fn length_ns(&self, ticks: u64) -> u64 {
-        self.clock.nanoseconds(ticks)
-    }
-}
-
-impl Resolver for SessionResolver {
-    fn observe_time(&mut self) {
-        self.clock.observe();
-        self.state.tick_ns.store(self.clock.nanoseconds(1 << 20), Ordering::Relaxed);
-    }
-
-    fn micros(&mut self, ticks: u64) -> u64 {
-        self.clock.micros(self.stopwatch.at(ticks))
-    }
-
-    fn now(&mut self) -> u64 {
-        let now = self.stopwatch.tick_source().now();
-        self.clock.micros(now)
-    }
-
-    #[inline]
-    fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
-        let SessionResolver { tables, part_codes, .. } = self;
-        part_codes
-            .code(return_address, part, |index| tables.source(return_address)?.part_key(index))
-    }
-
-    fn flushed(&mut self, output: &OsStr, start_time: u64) {
-        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.tick(trace, clock));
-    }
-
-    fn ended(&mut self, output: &OsStr, start_time: u64) {
-        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.end(trace, clock));
-    }
-
-    fn is_urgent(&self) -> bool {
-        self.sidecar.is_urgent()
-    }
-
-    fn tagged_ended(&mut self, probe: u64) {
-        self.sidecar.count_dead(probe);
-    }
-
-    fn truncated(&mut self, output: &OsStr) {
-        say(format_args!(
-            "{} was truncated while it was being written; what it had is gone, and a new trace \
-             begins in it",
-            output.display()
-        ));
-    }
-
-    fn write_failed(&mut self, output: &OsStr, error: &WriteError) {
-        if self.state.fail_to_write() {
-            let name = output.display();
-            say(format_args!("cannot write {name}: {error}; tracing ends here"));
         }
     }
 }

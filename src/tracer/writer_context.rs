@@ -1,0 +1,97 @@
+//! What the writer thread needs of the session: its clock, what codes mean, and the sidecar.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use heaptap_trace::{Locate, LocationList, WriteError};
+
+use crate::probes::{Sidecar, SidecarClock as _, TraceAt};
+use crate::queue::Part;
+use crate::tracer::frame_locator::FrameLocator;
+use crate::tracer::message::say;
+use crate::tracer::session_clock::SessionClock;
+use crate::tracer::state::State;
+use crate::writer::Context;
+
+/// The session's [`Context`]. Lives on the writer thread.
+pub(crate) struct WriterContext {
+    pub(crate) frames: FrameLocator,
+    pub(crate) clock: SessionClock,
+    pub(crate) state: Arc<State>,
+    pub(crate) sidecar: Sidecar,
+}
+
+impl WriterContext {
+    /// Runs `with` on the sidecar of this file, now. An error is reported to the user.
+    fn with_sidecar(
+        &mut self,
+        file: &OsStr,
+        start_us: u64,
+        with: impl FnOnce(&mut Sidecar, TraceAt<'_>, &mut SessionClock) -> Result<(), String>,
+    ) {
+        let WriterContext { clock, sidecar, state, .. } = self;
+        let now = clock.ticks();
+        let trace = TraceAt { file, start_us, now, observes: state.is_live() };
+        if let Err(error) = with(sidecar, trace, clock) {
+            say(format_args!("{error}"));
+        }
+    }
+}
+
+impl Locate for WriterContext {
+    fn locate(&mut self, code: u64, list: &mut LocationList) {
+        self.frames.locate(code, list);
+    }
+}
+
+impl Context for WriterContext {
+    fn observe_time(&mut self) {
+        self.clock.observe();
+        self.state.tick_ns.store(self.clock.length_ns(1 << 20), Ordering::Relaxed);
+    }
+
+    fn micros(&mut self, ticks: u64) -> u64 {
+        self.clock.micros(ticks)
+    }
+
+    fn now(&mut self) -> u64 {
+        self.clock.now()
+    }
+
+    #[inline]
+    fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+        self.frames.part_code(return_address, part)
+    }
+
+    fn flushed(&mut self, output: &OsStr, start_time: u64) {
+        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.tick(trace, clock));
+    }
+
+    fn ended(&mut self, output: &OsStr, start_time: u64) {
+        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.end(trace, clock));
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.sidecar.is_urgent()
+    }
+
+    fn tagged_ended(&mut self, probe: u64) {
+        self.sidecar.count_dead(probe);
+    }
+
+    fn truncated(&mut self, output: &OsStr) {
+        say(format_args!(
+            "{} was truncated while it was being written; what it had is gone, and a new trace \
+             begins in it",
+            output.display()
+        ));
+    }
+
+    fn write_failed(&mut self, output: &OsStr, error: &WriteError) {
+        if self.state.fail_to_write() {
+            let name = output.display();
+            say(format_args!("cannot write {name}: {error}; tracing ends here"));
+        }
+    }
+}
