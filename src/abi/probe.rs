@@ -67,7 +67,7 @@ unsafe fn cell<'a>(probe: *const heaptap_probe, kind: ProbeKind) -> Result<&'a C
     if !cell.is_probe() {
         return Err(Refused(HEAPTAP_STATUS_HANDLE));
     }
-    if cell.kind() == kind { Ok(cell) } else { Err(Refused(HEAPTAP_STATUS_OPTION)) }
+    if cell.kind == kind { Ok(cell) } else { Err(Refused(HEAPTAP_STATUS_OPTION)) }
 }
 
 /// The text in `length` bytes.
@@ -132,7 +132,7 @@ pub unsafe extern "C" fn heaptap_probe_value(
 ) -> heaptap_status {
     guard(|| {
         // SAFETY: this function requires `probe` to be NULL or a probe.
-        unsafe { cell(probe, ProbeKind::Value) }?.set_value(value);
+        unsafe { cell(probe, ProbeKind::Value) }?.value.set(value);
         Ok(())
     })
 }
@@ -201,7 +201,7 @@ pub unsafe extern "C" fn heaptap_probe_observe(
             return Err(Refused(HEAPTAP_STATUS_ORDER));
         }
         let host = function.map(|function| HostFunction { function, context });
-        cell.set_observer(host.map(|host| -> ObserveFn { Box::new(move || host.call()) }));
+        cell.observer.replace(host.map(|host| -> ObserveFn { Box::new(move || host.call()) }));
         Ok(())
     })
 }
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn heaptap_probe_text(
         // SAFETY: this function requires `probe` to be NULL or a probe.
         let cell = unsafe { cell(probe, ProbeKind::Text) }?;
         // SAFETY: this function requires `bytes` to be NULL or to point to `length` bytes.
-        cell.set_text(unsafe { text(bytes, length) }?);
+        cell.text.set(unsafe { text(bytes, length) }?);
         Ok(())
     })
 }

@@ -61,7 +61,7 @@ pub(super) fn remove_name() {
 /// In a forked child: closes the parent's socket. Async-signal-safe.
 pub(super) fn close_in_child() {
     if let Some(listener) = current() {
-        listener.inherited().close();
+        listener.close_in_child();
     }
 }
 

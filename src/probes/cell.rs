@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use heaptap_probes::{ProbeKind, TagSize};
 
-use super::observer::{ObserveFn, ObserverCell};
+use super::observer::ObserverCell;
 use super::text_cell::TextCell;
 use super::timer::{TimerCell, TimerState};
 use crate::sys::clock::TickSource;
@@ -28,14 +28,15 @@ pub(crate) struct Cell {
     magic: AtomicU64,
     /// Position 64 of the cell, and so part of the C ABI too.
     pub(crate) stripes: [Stripe; STRIPES],
-    kind: ProbeKind,
-    number: u32,
+    pub(crate) kind: ProbeKind,
+    /// Its number in the registry.
+    pub(crate) number: u32,
     clock: TickSource,
-    value: ValueCell,
+    pub(crate) value: ValueCell,
     timer: TimerCell,
-    text: TextCell,
-    observer: ObserverCell,
-    size: SizeCell,
+    pub(crate) text: TextCell,
+    pub(crate) observer: ObserverCell,
+    pub(crate) size: SizeCell,
 }
 
 const MAGIC: u64 = u64::from_le_bytes(*b"heaptapP");
@@ -62,15 +63,6 @@ impl Cell {
         self.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    pub(crate) fn kind(&self) -> ProbeKind {
-        self.kind
-    }
-
-    /// Its number in the registry.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
-    }
-
     /// Passes, or marks, so far.
     pub(super) fn total(&self) -> u64 {
         let stripes = self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed));
@@ -82,45 +74,11 @@ impl Cell {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_value(&self, value: f64) {
-        self.value.set(value);
-    }
-
-    /// The last, least and greatest value since the last call. `None` if none was set.
-    pub(super) fn take_value(&self) -> Option<[f64; 3]> {
-        self.value.take()
-    }
-
-    /// The last value. `None` if none was ever set.
-    pub(super) fn last_value(&self) -> Option<f64> {
-        self.value.last()
-    }
-
-    /// Sets the function that is asked for the value, or none. Returns when the one before does not
-    /// run any more. Not inside such a function.
-    pub(crate) fn set_observer(&self, function: Option<ObserveFn>) {
-        self.observer.replace(function);
-    }
-
     /// Asks the function for the value, if there is one. Writer thread.
     pub(super) fn observe(&self) {
         if let Some(value) = self.observer.call() {
-            self.set_value(value);
+            self.value.set(value);
         }
-    }
-
-    pub(crate) fn set_text(&self, text: String) {
-        self.text.set(text);
-    }
-
-    /// The text, if one was set since the last call.
-    pub(super) fn take_text(&self) -> Option<String> {
-        self.text.take()
-    }
-
-    /// The text that was taken last. Only where no other thread takes it.
-    pub(super) fn taken_text(&self) -> Option<String> {
-        self.text.seen()
     }
 
     /// An interval begins.
@@ -137,19 +95,10 @@ impl Cell {
     pub(super) fn timer(&self) -> Option<TimerState> {
         self.timer.read(self.clock.now())
     }
-
-    /// A mutator has measured what its tagged values reach, or has ended.
-    pub(crate) fn change_size(&self, before: Option<SizeShare>, now: Option<SizeShare>) {
-        self.size.change(before, now);
-    }
-
-    pub(super) fn size(&self) -> TagSize {
-        self.size.get()
-    }
 }
 
 /// A number that the program sets.
-struct ValueCell {
+pub(crate) struct ValueCell {
     last: AtomicU64,
     least: AtomicU64,
     greatest: AtomicU64,
@@ -171,14 +120,15 @@ impl ValueCell {
         }
     }
 
-    fn set(&self, value: f64) {
+    pub(crate) fn set(&self, value: f64) {
         move_to(&self.least, value, |value, least| value < least);
         move_to(&self.greatest, value, |value, greatest| value > greatest);
         self.last.store(value.to_bits(), Ordering::Relaxed);
         self.state.store(CHANGED, Ordering::Release);
     }
 
-    fn take(&self) -> Option<[f64; 3]> {
+    /// The last, least and greatest value since the last call. `None` if none was set.
+    pub(super) fn take(&self) -> Option<[f64; 3]> {
         let order = Ordering::Acquire;
         self.state.compare_exchange(CHANGED, SEEN, order, Ordering::Relaxed).ok()?;
         let least = f64::from_bits(self.least.swap(f64::INFINITY.to_bits(), Ordering::Relaxed));
@@ -189,7 +139,8 @@ impl ValueCell {
         Some([last, least.min(last), f64::from_bits(greatest).max(last)])
     }
 
-    fn last(&self) -> Option<f64> {
+    /// The last value. `None` if none was ever set.
+    pub(super) fn last(&self) -> Option<f64> {
         let is_set = self.state.load(Ordering::Acquire) != NEVER_SET;
         is_set.then(|| f64::from_bits(self.last.load(Ordering::Relaxed)))
     }
@@ -217,7 +168,7 @@ pub(crate) struct SizeShare {
 
 /// A tag's size: the sum over mutators.
 #[derive(Default)]
-struct SizeCell {
+pub(crate) struct SizeCell {
     words: AtomicU64,
     /// How many mutators have measured, and how many of those were cut short.
     shares: AtomicI64,
@@ -225,7 +176,8 @@ struct SizeCell {
 }
 
 impl SizeCell {
-    fn change(&self, before: Option<SizeShare>, now: Option<SizeShare>) {
+    /// A mutator has measured what its tagged values reach, or has ended.
+    pub(crate) fn change(&self, before: Option<SizeShare>, now: Option<SizeShare>) {
         let count = |share: Option<SizeShare>| i64::from(share.is_some());
         let cut = |share: Option<SizeShare>| i64::from(share.is_some_and(|share| share.cut));
         let words = |share: Option<SizeShare>| share.map_or(0, |share| share.words);
@@ -234,7 +186,7 @@ impl SizeCell {
         self.shares.fetch_add(count(now) - count(before), Ordering::Relaxed);
     }
 
-    fn get(&self) -> TagSize {
+    pub(super) fn get(&self) -> TagSize {
         let words = self.words.load(Ordering::Relaxed);
         let cut = self.cut.load(Ordering::Relaxed);
         match (self.shares.load(Ordering::Relaxed), cut) {
@@ -252,28 +204,28 @@ mod tests {
     #[test]
     fn a_value_has_a_last_a_least_and_a_greatest() {
         let cell = Cell::new(ProbeKind::Value, 0, TickSource::detect());
-        assert_eq!((cell.take_value(), cell.last_value()), (None, None));
-        [3.0, -1.0, 2.0].into_iter().for_each(|value| cell.set_value(value));
-        assert_eq!(cell.take_value(), Some([2.0, -1.0, 3.0]));
-        assert_eq!((cell.take_value(), cell.last_value()), (None, Some(2.0)));
-        cell.set_value(5.0);
-        assert_eq!(cell.take_value(), Some([5.0, 5.0, 5.0]));
+        assert_eq!((cell.value.take(), cell.value.last()), (None, None));
+        [3.0, -1.0, 2.0].into_iter().for_each(|value| cell.value.set(value));
+        assert_eq!(cell.value.take(), Some([2.0, -1.0, 3.0]));
+        assert_eq!((cell.value.take(), cell.value.last()), (None, Some(2.0)));
+        cell.value.set(5.0);
+        assert_eq!(cell.value.take(), Some([5.0, 5.0, 5.0]));
     }
 
     #[test]
     fn the_size_of_a_tag_is_known_exactly_at_least_or_not() {
         let cell = Cell::new(ProbeKind::Tag, 0, TickSource::detect());
-        assert_eq!(cell.size(), TagSize::Unknown);
+        assert_eq!(cell.size.get(), TagSize::Unknown);
         let [first, second] =
             [(7, false), (9, true)].map(|(words, cut)| Some(SizeShare { words, cut }));
-        cell.change_size(None, first);
-        assert_eq!(cell.size(), TagSize::Exactly(7));
-        cell.change_size(None, second);
-        assert_eq!(cell.size(), TagSize::AtLeast(16));
-        cell.change_size(first, None);
-        assert_eq!(cell.size(), TagSize::AtLeast(9));
-        cell.change_size(second, None);
-        assert_eq!(cell.size(), TagSize::Unknown);
+        cell.size.change(None, first);
+        assert_eq!(cell.size.get(), TagSize::Exactly(7));
+        cell.size.change(None, second);
+        assert_eq!(cell.size.get(), TagSize::AtLeast(16));
+        cell.size.change(first, None);
+        assert_eq!(cell.size.get(), TagSize::AtLeast(9));
+        cell.size.change(second, None);
+        assert_eq!(cell.size.get(), TagSize::Unknown);
     }
 
     #[test]

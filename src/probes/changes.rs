@@ -39,14 +39,14 @@ impl Recorded {
     /// A probe of the process that this one was forked from: its quantities go on from there, but
     /// what it has marked this process does not track.
     pub(super) fn inherited(cell: &'static Cell) -> Recorded {
-        let state = match cell.kind() {
+        let state = match cell.kind {
             ProbeKind::Count => Some(State::Count(cell.total())),
             ProbeKind::Timer => used_timer(cell).map(State::Timer),
-            ProbeKind::Value => cell.last_value().map(|last| State::Value([last; 3])),
-            ProbeKind::Text => cell.taken_text().map(State::Text),
+            ProbeKind::Value => cell.value.last().map(|last| State::Value([last; 3])),
+            ProbeKind::Text => cell.text.seen().map(State::Text),
             ProbeKind::Tag => None,
         };
-        let before = if cell.kind() == ProbeKind::Tag { cell.total() } else { 0 };
+        let before = if cell.kind == ProbeKind::Tag { cell.total() } else { 0 };
         Recorded { cell, state, before, dead: 0 }
     }
 
@@ -67,20 +67,20 @@ impl Recorded {
             State::Value([last, ..]) => State::Value([last; 3]),
             state => state,
         };
-        Some(state.event(self.cell.number(), ns))
+        Some(state.event(self.cell.number, ns))
     }
 
     /// The event that says what the probe is, if that has changed.
     pub(super) fn change(&mut self, ns: impl Fn(u64) -> u64) -> Option<Event> {
-        let state = match self.cell.kind() {
+        let state = match self.cell.kind {
             ProbeKind::Count => self.unless_same(State::Count(self.cell.total())),
             ProbeKind::Timer => self.unless_same(State::Timer(used_timer(self.cell)?)),
-            ProbeKind::Value => self.cell.take_value().map(State::Value),
-            ProbeKind::Text => self.cell.take_text().map(State::Text),
+            ProbeKind::Value => self.cell.value.take().map(State::Value),
+            ProbeKind::Text => self.cell.text.take().map(State::Text),
             ProbeKind::Tag => self.unless_same(self.tag()),
         }?;
         self.state = Some(state.clone());
-        Some(state.event(self.cell.number(), ns))
+        Some(state.event(self.cell.number, ns))
     }
 
     fn unless_same(&self, state: State) -> Option<State> {
@@ -92,7 +92,7 @@ impl Recorded {
         // A value's end may be read before the mark is: the next tick has both.
         let live = marked.saturating_sub(self.dead);
         // Nothing reaches nothing: that needs no measurement.
-        let size = if live == 0 { TagSize::Exactly(0) } else { self.cell.size() };
+        let size = if live == 0 { TagSize::Exactly(0) } else { self.cell.size.get() };
         State::Tag { live, marked, size }
     }
 }

@@ -21,7 +21,7 @@ struct Observer {
 
 /// The function of one probe: the writer thread calls it, any other may replace it.
 #[derive(Default)]
-pub(super) struct ObserverCell {
+pub(crate) struct ObserverCell {
     /// NULL, or owns an observer.
     current: AtomicPtr<Observer>,
     /// The number of calls so far in the lower half, its lowest bit whether one is running, and the
@@ -35,8 +35,9 @@ const RUNNING: u64 = 1;
 const PACE: Duration = Duration::from_millis(1);
 
 impl ObserverCell {
-    /// Sets the function, or none. Returns when the one before does not run any more.
-    pub(super) fn replace(&self, function: Option<ObserveFn>) {
+    /// Sets the function, or none. Returns when the one before does not run any more. Not inside
+    /// such a function.
+    pub(crate) fn replace(&self, function: Option<ObserveFn>) {
         let pid = std::process::id();
         let new = function
             .map_or(null_mut(), |function| Box::into_raw(Box::new(Observer { function, pid })));

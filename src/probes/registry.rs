@@ -136,7 +136,7 @@ impl ProbeRegistry {
     ) {
         let named = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, cell) in named.cells.iter().skip(first) {
-            with(cell.number(), name, cell);
+            with(cell.number, name, cell);
         }
     }
 
@@ -185,7 +185,7 @@ mod tests {
         let again = registry.open(ProbeKind::Count, b"requests", TickSource::detect()).unwrap();
         let other = registry.open(ProbeKind::Timer, b"requests", TickSource::detect()).unwrap();
         assert!(std::ptr::eq(first, again) && !std::ptr::eq(first, other));
-        assert_eq!((first.number(), other.number()), (0, 1));
+        assert_eq!((first.number, other.number), (0, 1));
         assert!(registry.is_in_use());
     }
 

@@ -229,7 +229,7 @@ fn name_probes(
     let mut names = Vec::new();
     registry.for_each_from(file.named, |probe, name, cell| {
         if (probe as usize) < until {
-            names.push(Event::Probe { probe, kind: cell.kind(), name: name.to_owned() });
+            names.push(Event::Probe { probe, kind: cell.kind, name: name.to_owned() });
         }
     });
     file.named += names.len();

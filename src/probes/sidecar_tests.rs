@@ -99,12 +99,12 @@ fn another_file_begins_with_what_was_recorded_last() {
     let read_heap: ReadHeap = Arc::new(move || heap);
     let mut sidecar = Sidecar::new(owner, &registry, &line, true, Some(read_heap), 4 << 20);
     let count = open(&registry, ProbeKind::Count, "count");
-    open(&registry, ProbeKind::Value, "value").set_value(-5.0);
-    open(&registry, ProbeKind::Value, "value").set_value(2.0);
-    open(&registry, ProbeKind::Text, "text").set_text("ready".into());
+    open(&registry, ProbeKind::Value, "value").value.set(-5.0);
+    open(&registry, ProbeKind::Value, "value").value.set(2.0);
+    open(&registry, ProbeKind::Text, "text").text.set("ready".into());
     let tag = open(&registry, ProbeKind::Tag, "tag");
     (0..3).for_each(|_| tag.mark());
-    sidecar.count_dead(u64::from(tag.number()));
+    sidecar.count_dead(u64::from(tag.number));
     let timer = open(&registry, ProbeKind::Timer, "timer");
     timer.start_timer();
     assert!(timer.stop_timer());
@@ -146,7 +146,7 @@ fn another_file_of_the_same_name_has_a_sidecar_of_its_own() {
     let place = Place::new();
     let (registry, line) = (Arc::new(ProbeRegistry::default()), Arc::new(TimeLine::new()));
     let mut sidecar = Sidecar::new(owner, &registry, &line, false, None, 4 << 20);
-    open(&registry, ProbeKind::Value, "value").set_value(2.0);
+    open(&registry, ProbeKind::Value, "value").value.set(2.0);
     place.tick(&mut sidecar, "first", 0, 100_000);
     let moved = place.folder.path().join("moved");
     std::fs::rename(place.folder.path().join("first.probes"), &moved).unwrap();
@@ -162,8 +162,8 @@ fn a_forked_child_begins_with_what_its_parent_had() {
     let place = Place::new();
     let (registry, line) = (Arc::new(ProbeRegistry::default()), Arc::new(TimeLine::new()));
     let mut parent = Sidecar::new(owner, &registry, &line, false, None, 4 << 20);
-    open(&registry, ProbeKind::Value, "value").set_value(2.0);
-    open(&registry, ProbeKind::Text, "text").set_text("ready".into());
+    open(&registry, ProbeKind::Value, "value").value.set(2.0);
+    open(&registry, ProbeKind::Text, "text").text.set("ready".into());
     open(&registry, ProbeKind::Tag, "tag").mark();
     open(&registry, ProbeKind::Count, "count").mark();
     place.tick(&mut parent, "first", 0, 100_000);
@@ -187,9 +187,9 @@ fn functions_are_asked_while_the_session_lasts() {
     let mut sidecar = Sidecar::new(owner, &registry, &line, false, None, 4 << 20);
     let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    open(&registry, ProbeKind::Value, "value").set_observer(Some(Box::new(move || {
-        f64::from(counted.fetch_add(1, Ordering::Relaxed) + 1)
-    })));
+    open(&registry, ProbeKind::Value, "value")
+        .observer
+        .replace(Some(Box::new(move || f64::from(counted.fetch_add(1, Ordering::Relaxed) + 1))));
     place.tick(&mut sidecar, "first", 0, 100_000);
     place.tick(&mut sidecar, "first", 0, 200_000);
     place.end(&mut sidecar, "first", 0, 300_000);

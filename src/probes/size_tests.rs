@@ -44,7 +44,7 @@ impl Program {
         for _ in 0..ticks {
             let now = self.ticks.fetch_add(1, Ordering::Relaxed) * TICK + TICK;
             (0..collections).for_each(|at| self.line.slice(SliceKind::Minor, 0, now, now + at));
-            depth.set_value((now % 977) as f64);
+            depth.value.set((now % 977) as f64);
             count.mark();
             self.place.try_tick(&mut self.sidecar, "first", 0, now)?;
         }

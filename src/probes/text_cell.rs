@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Each pointer is NULL or owns a text.
 #[derive(Default)]
-pub(super) struct TextCell {
+pub(crate) struct TextCell {
     /// What was set since the last look.
     pending: AtomicPtr<String>,
     /// What the last look found. Only the thread that looks reads or writes it: the writer thread,
@@ -14,7 +14,7 @@ pub(super) struct TextCell {
 }
 
 impl TextCell {
-    pub(super) fn set(&self, text: String) {
+    pub(crate) fn set(&self, text: String) {
         drop(replace(&self.pending, Some(text)));
     }
 
@@ -25,7 +25,7 @@ impl TextCell {
         Some(text)
     }
 
-    /// The text of the last call that returned one.
+    /// The text of the last call that returned one. Only where no other thread takes it.
     pub(super) fn seen(&self) -> Option<String> {
         // SAFETY: NULL, or a text that only this thread takes out.
         unsafe { self.seen.load(Ordering::Acquire).as_ref() }.cloned()

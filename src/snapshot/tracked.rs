@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sys::shared_memory::SharedWords;
+use crate::sys::shared_memory::SharedArray;
 
 /// More blocks than this are left out. The snapshot says how many.
 const MOST: usize = 4 << 20;
@@ -14,7 +14,7 @@ const MOST: usize = 4 << 20;
 /// Addresses and numbers.
 pub(super) struct TrackedList {
     /// How many pairs there are, then the pairs.
-    words: SharedWords,
+    words: SharedArray<AtomicU64>,
 }
 
 impl TrackedList {
@@ -24,11 +24,11 @@ impl TrackedList {
     }
 
     fn with_room(pairs: usize) -> Option<TrackedList> {
-        Some(TrackedList { words: SharedWords::new(1 + 2 * pairs)? })
+        Some(TrackedList { words: SharedArray::new(1 + 2 * pairs)? })
     }
 
     fn parts(&self) -> Option<(&AtomicU64, &[AtomicU64])> {
-        self.words.get().split_first()
+        self.words.split_first()
     }
 
     /// Adds a pair. False if there is no room. One thread at a time.

@@ -17,7 +17,7 @@ use super::tracked::TrackedList;
 use super::walker::{HeapWalker, WalkError};
 use crate::sys::copy_process::{CopyEnd, run_in_copy, step_aside, wait_for};
 use crate::sys::memory::{MappedArray, Zeroable};
-use crate::sys::shared_memory::SharedPage;
+use crate::sys::shared_memory::SharedArray;
 use crate::sys::write_signals::without_write_signals;
 
 /// The longest that a copy may take. It works with low priority, on a heap of any size.
@@ -44,7 +44,8 @@ pub(super) struct WalkTask {
     /// The copy of the process; 0 if there is none.
     copy: AtomicI32,
     pause_ns: AtomicU64,
-    outcome: SharedPage<Outcome>,
+    /// One.
+    outcome: SharedArray<Outcome>,
     tracked: Option<TrackedList>,
 }
 
@@ -53,7 +54,6 @@ pub(super) struct WalkTask {
 unsafe impl Sync for WalkTask {}
 
 /// What came of the walk. The copy of the process writes it into memory that both share.
-#[derive(Default)]
 pub(super) struct Outcome {
     /// One of the constants below; 0 until the walk has ended.
     state: AtomicU32,
@@ -65,6 +65,9 @@ pub(super) struct Outcome {
     words: AtomicU64,
     roots: AtomicU64,
 }
+
+// SAFETY: it consists of atomic integers, which may be zero and need no drop.
+unsafe impl Zeroable for Outcome {}
 
 const DONE: u32 = 1;
 const WRITE_FAILED: u32 = 2;
@@ -102,7 +105,7 @@ impl WalkTask {
             process: std::process::id(),
             copy: AtomicI32::new(0),
             pause_ns: AtomicU64::new(0),
-            outcome: SharedPage::new().ok_or(SnapshotError::Memory)?,
+            outcome: SharedArray::new(1).ok_or(SnapshotError::Memory)?,
             tracked: walker.session().and_then(|_| TrackedList::new()),
         })
     }
@@ -142,7 +145,8 @@ impl WalkTask {
         // workspace.
         let workspace = unsafe { &mut *self.workspace.get() };
         let Some(workspace) = workspace.first_mut() else { return };
-        self.outcome.get().record(self.write(workspace, method));
+        let written = self.write(workspace, method);
+        self.outcome.iter().for_each(|outcome| outcome.record(written));
     }
 
     fn write(&self, workspace: &mut Workspace, method: Method) -> Result<Totals, WalkError> {
@@ -196,7 +200,7 @@ impl WalkTask {
         if cancellation.is_cancelled() {
             return Err(SnapshotError::Cancelled);
         }
-        let outcome = self.outcome.get();
+        let outcome = self.outcome.first().ok_or(SnapshotError::Memory)?;
         match outcome.state.load(Ordering::Acquire) {
             DONE => {}
             WRITE_FAILED => {

@@ -5,40 +5,32 @@
 //! again, by its name.
 #![allow(unsafe_code, reason = "writes to a raw descriptor, which the host may have closed")]
 
-use super::descriptor::{FileIdentity, move_to_high_number};
+use super::descriptor::OwnDescriptor;
 use super::write_signals::without_write_signals;
 use std::ffi::CString;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A file that exists, open for appending.
 pub(crate) struct AppendFile {
     path: CString,
-    /// Ours only while it refers to the file with `identity`.
-    descriptor: RawFd,
-    identity: FileIdentity,
+    file: OwnDescriptor<File>,
 }
 
 impl AppendFile {
     pub(crate) fn open(path: &Path) -> io::Result<AppendFile> {
         let name = CString::new(path.as_os_str().as_bytes())?;
         let file = OpenOptions::new().append(true).open(path)?;
-        let identity = FileIdentity::of(&file.metadata()?);
-        let descriptor = move_to_high_number(file).into_raw_fd();
-        Ok(AppendFile { path: name, descriptor, identity })
-    }
-
-    fn owns_descriptor(&self) -> bool {
-        FileIdentity::of_descriptor(self.descriptor) == Some(self.identity)
+        Ok(AppendFile { path: name, file: OwnDescriptor::new(file)? })
     }
 
     /// Whether the lines were written. Async-signal-safe.
     pub(crate) fn append(&self, lines: &[u8]) -> bool {
-        if self.owns_descriptor() {
-            return write(self.descriptor, lines);
+        if self.file.is_ours() {
+            return write(self.file.number(), lines);
         }
         let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC;
         // SAFETY: the path is a C string that this value keeps.
@@ -50,16 +42,6 @@ impl AppendFile {
         // SAFETY: `open` has just returned this descriptor.
         unsafe { libc::close(descriptor) };
         written
-    }
-}
-
-impl Drop for AppendFile {
-    fn drop(&mut self) {
-        if self.owns_descriptor() {
-            // SAFETY: the descriptor refers to the file that this value opened, and is not used
-            // again.
-            unsafe { libc::close(self.descriptor) };
-        }
     }
 }
 
@@ -83,7 +65,7 @@ mod tests {
         let file = AppendFile::open(&path).unwrap();
         assert!(file.append(b"b\n"));
         // SAFETY: a descriptor that this test has opened.
-        unsafe { libc::close(file.descriptor) };
+        unsafe { libc::close(file.file.number()) };
         assert!(file.append(b"c\n"));
         assert_eq!(std::fs::read(&path).unwrap(), b"a\nb\nc\n");
         std::fs::remove_file(&path).unwrap();

@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 /// Identifies a file independently of its name and descriptor.
@@ -86,4 +86,47 @@ pub(super) fn move_to_high_number(file: File) -> File {
         }
     }
     file
+}
+
+/// A descriptor with a high number, and the file that it refers to. The host may close it: then it
+/// is not ours any more, and is not closed when this is dropped.
+pub(super) struct OwnDescriptor<T: AsRawFd + IntoRawFd> {
+    /// `None` only while it is dropped.
+    open: Option<T>,
+    identity: FileIdentity,
+}
+
+impl<T: AsRawFd + IntoRawFd + From<OwnedFd> + Into<OwnedFd>> OwnDescriptor<T> {
+    pub(super) fn new(low: T) -> io::Result<OwnDescriptor<T>> {
+        let file = move_to_high_number(File::from(low.into()));
+        let identity = FileIdentity::of_descriptor(file.as_raw_fd());
+        let identity = identity.ok_or_else(io::Error::last_os_error)?;
+        let open: OwnedFd = file.into();
+        Ok(OwnDescriptor { open: Some(T::from(open)), identity })
+    }
+}
+
+impl<T: AsRawFd + IntoRawFd> OwnDescriptor<T> {
+    pub(super) fn get(&self) -> &T {
+        self.open.as_ref().expect("taken by drop only")
+    }
+
+    pub(super) fn number(&self) -> RawFd {
+        self.get().as_raw_fd()
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        FileIdentity::of_descriptor(self.number()) == Some(self.identity)
+    }
+}
+
+impl<T: AsRawFd + IntoRawFd> Drop for OwnDescriptor<T> {
+    fn drop(&mut self) {
+        if !self.is_ours()
+            && let Some(open) = self.open.take()
+        {
+            // The number belongs to the host now.
+            let _ = open.into_raw_fd();
+        }
+    }
 }

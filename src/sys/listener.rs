@@ -10,13 +10,12 @@
 //! knows that nobody listens there any more.
 #![allow(unsafe_code, reason = "calls getsockopt, and closes a descriptor after a fork")]
 
-use super::descriptor::{FileIdentity, move_to_high_number};
+use super::descriptor::{FileIdentity, OwnDescriptor};
 use super::poll::{Wants, Watched};
 use core::mem::MaybeUninit;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -68,9 +67,14 @@ impl Listener {
         &self.path
     }
 
-    /// For a forked child, which must not keep its parent's socket open.
-    pub(crate) fn inherited(&self) -> InheritedDescriptor {
-        InheritedDescriptor { number: self.descriptor.number(), identity: self.descriptor.identity }
+    /// Closes the descriptor of a forked child, which must not keep its parent's socket open, if it
+    /// is still the same. Async-signal-safe.
+    pub(crate) fn close_in_child(&self) {
+        if self.descriptor.is_ours() {
+            // SAFETY: takes a number. In the child nobody else uses the socket: the thread
+            // that owns it exists in the parent only.
+            unsafe { libc::close(self.descriptor.number()) };
+        }
     }
 
     /// To be waited for with [`poll::wait`](super::poll::wait): is ready when a client connects.
@@ -108,24 +112,6 @@ impl Listener {
 fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, Interrupted};
     matches!(error.kind(), ConnectionAborted | Interrupted)
-}
-
-/// A descriptor that a forked child has inherited.
-#[derive(Clone, Copy)]
-pub(crate) struct InheritedDescriptor {
-    number: RawFd,
-    identity: FileIdentity,
-}
-
-impl InheritedDescriptor {
-    /// Closes it, if it is still the same. Async-signal-safe.
-    pub(crate) fn close(self) {
-        if FileIdentity::of_descriptor(self.number) == Some(self.identity) {
-            // SAFETY: takes a number. In the child nobody else uses the socket: the thread
-            // that owns it exists in the parent only.
-            unsafe { libc::close(self.number) };
-        }
-    }
 }
 
 /// A client that has connected.
@@ -218,48 +204,6 @@ pub(crate) enum Transfer {
     Later,
     /// The client has closed the connection, or the host the descriptor.
     Ended,
-}
-
-/// A descriptor with a high number, and the file that it refers to.
-struct OwnDescriptor<T: AsRawFd + IntoRawFd> {
-    /// `None` only while it is dropped.
-    open: Option<T>,
-    identity: FileIdentity,
-}
-
-impl<T: AsRawFd + IntoRawFd + From<OwnedFd> + Into<OwnedFd>> OwnDescriptor<T> {
-    fn new(low: T) -> io::Result<OwnDescriptor<T>> {
-        let file = move_to_high_number(File::from(low.into()));
-        let identity = FileIdentity::of_descriptor(file.as_raw_fd());
-        let identity = identity.ok_or_else(io::Error::last_os_error)?;
-        let open: OwnedFd = file.into();
-        Ok(OwnDescriptor { open: Some(T::from(open)), identity })
-    }
-}
-
-impl<T: AsRawFd + IntoRawFd> OwnDescriptor<T> {
-    fn get(&self) -> &T {
-        self.open.as_ref().expect("taken by drop only")
-    }
-
-    fn number(&self) -> RawFd {
-        self.get().as_raw_fd()
-    }
-
-    fn is_ours(&self) -> bool {
-        FileIdentity::of_descriptor(self.number()) == Some(self.identity)
-    }
-}
-
-impl<T: AsRawFd + IntoRawFd> Drop for OwnDescriptor<T> {
-    fn drop(&mut self) {
-        if !self.is_ours()
-            && let Some(open) = self.open.take()
-        {
-            // The number belongs to the host now.
-            let _ = open.into_raw_fd();
-        }
-    }
 }
 
 /// Refuses a directory that others than `user` could enter or replace. Symbolic links are not

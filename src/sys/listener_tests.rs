@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::sys::testing::{in_a_fork, in_a_process};
+use std::fs::File;
 use std::io::BufRead;
+use std::os::fd::AsRawFd;
 use tempfile::TempDir;
 
 fn scratch() -> (TempDir, PathBuf) {
@@ -93,7 +95,7 @@ fn a_descriptor_that_the_host_has_closed_is_left_alone() {
         // SAFETY: takes numbers: closes the socket and gives its number to a file.
         assert_eq!(unsafe { libc::dup2(own.as_raw_fd(), number) }, number);
         assert!(matches!(listener.accept().unwrap(), Accepted::Lost));
-        listener.inherited().close();
+        listener.close_in_child();
         drop(listener);
         // SAFETY: takes numbers.
         assert!(unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0, "the host's file is closed");
@@ -105,9 +107,9 @@ fn a_forked_child_closes_its_parents_socket() {
     in_a_process(module_path!(), "a_forked_child_closes_its_parents_socket", || {
         let (_directory, path) = scratch();
         let listener = Listener::bind(&path).unwrap();
-        let (inherited, number) = (listener.inherited(), listener.descriptor.number());
-        in_a_fork(move || {
-            inherited.close();
+        let number = listener.descriptor.number();
+        in_a_fork(|| {
+            listener.close_in_child();
             // SAFETY: takes numbers.
             assert_eq!(unsafe { libc::fcntl(number, libc::F_GETFD) }, -1);
         });

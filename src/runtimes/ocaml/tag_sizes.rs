@@ -90,7 +90,7 @@ impl TagSizes {
             }
         }
         if let (Some(last), Some(cell)) = (self.shares.get_mut(at), cell) {
-            cell.change_size(last.replace(share), Some(share));
+            cell.size.change(last.replace(share), Some(share));
         }
     }
 }
@@ -168,7 +168,7 @@ pub(super) fn withdraw(sizes: &mut Option<TagSizes>, mutator: &Mutator) {
     let Some(sizes) = sizes.take() else { return };
     for (probe, share) in sizes.shares.iter().enumerate() {
         if let (Some(_), Some(cell)) = (share, mutator.session().probes.cell(probe as u64)) {
-            cell.change_size(*share, None);
+            cell.size.change(*share, None);
         }
     }
 }

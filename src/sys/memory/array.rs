@@ -14,6 +14,8 @@ pub(crate) unsafe trait Zeroable {}
 
 // SAFETY: zero is a valid integer, and integers need no drop.
 unsafe impl Zeroable for u64 {}
+// SAFETY: the same of atomic ones.
+unsafe impl Zeroable for core::sync::atomic::AtomicU64 {}
 
 /// An array of fixed length, zeroed at first, at an address that never changes.
 pub(crate) struct MappedArray<T: Zeroable> {

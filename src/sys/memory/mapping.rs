@@ -64,22 +64,25 @@ pub(super) fn take_from_reserve(bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(taken as *mut u8)
 }
 
-fn map_separately(bytes: usize) -> Option<NonNull<u8>> {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+/// Maps zeroed bytes, which copies of this process have for themselves (`MAP_PRIVATE`) or share.
+pub(in crate::sys) fn map_anonymous(bytes: usize, sharing: i32) -> Option<NonNull<u8>> {
+    let flags = sharing | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new anonymous mapping at an address of the kernel's choice overlaps no
     // memory in use.
     let start = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, flags, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return None;
-    }
+    if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast()) }
+}
+
+fn map_separately(bytes: usize) -> Option<NonNull<u8>> {
+    let start = map_anonymous(bytes, libc::MAP_PRIVATE)?;
     if bytes >= HUGE_PAGE {
         // The hook that first touches a huge page would have to zero all of it. If the
         // kernel ignores the advice, only the cost changes.
         // SAFETY: the range was just mapped, and this advice does not change its contents.
-        unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
     }
-    NonNull::new(start.cast())
+    Some(start)
 }
 
 /// Has the system provide the pages of a mapping now.

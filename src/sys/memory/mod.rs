@@ -15,4 +15,5 @@ mod tests;
 mod vec;
 
 pub(crate) use array::{MappedArray, Region, Zeroable};
+pub(super) use mapping::map_anonymous;
 pub(crate) use vec::MappedVec;

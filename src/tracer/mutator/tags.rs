@@ -26,7 +26,7 @@ impl Mutator {
             Tracking::Sweeps if young => Tracked::Young,
             Tracking::Sweeps => Tracked::Major,
         };
-        let id = BlockId::new(BlockId::TAGGED, u64::from(probe.number()));
+        let id = BlockId::new(BlockId::TAGGED, u64::from(probe.number));
         // External memory has no promotions either.
         let id = TrackedId::new(id, Source::External);
         if tracked == Tracked::ByAddress {

@@ -243,7 +243,7 @@ pub(super) fn record() {
     let clock = TickSource::detect();
     if let Some(probe) = attached.session.probes.open(ProbeKind::Value, NAME, clock) {
         IS_SHOWN.store(true, Ordering::Relaxed);
-        probe.set_value(bytes.round());
+        probe.value.set(bytes.round());
     }
 }
 
