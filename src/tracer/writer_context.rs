@@ -65,11 +65,11 @@ impl Context for WriterContext {
     }
 
     fn flushed(&mut self, output: &OsStr, start_time: u64) {
-        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.tick(trace, clock));
+        self.with_sidecar(output, start_time, Sidecar::tick);
     }
 
     fn ended(&mut self, output: &OsStr, start_time: u64) {
-        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.end(trace, clock));
+        self.with_sidecar(output, start_time, Sidecar::end);
     }
 
     fn is_urgent(&self) -> bool {
