@@ -48,7 +48,8 @@ build:
 	crates/ocaml-object/link $(RELEASE)
 	$(CARGO) build --release -p heaptap-cli
 
-# Built by one call and without the optimisation across crates, which only what is shipped needs.
+# Built by one call, without the optimisation across crates, which only what is shipped needs, and without Parquet, which
+# takes as long as the rest.
 DEMO_DIR := $(TARGET_DIR)/demo
 DEMO_TOOL := $(DEMO_DIR)/heaptap
 DEMO := target/demo.ctf
@@ -56,7 +57,7 @@ DEMO_PAGE := target/demo.html
 
 .PHONY: demo
 demo:
-	$(CARGO) build --profile demo -p heaptap -p heaptap-cli
+	$(CARGO) build --profile demo -p heaptap -p heaptap-cli --no-default-features
 	@$(MAKE) --no-print-directory -s -C c-tests demo BUILD='$(abspath $(DEMO_DIR))/c-tests' HEAPTAP_LIBDIR='$(abspath $(DEMO_DIR))'
 	@rm -f $(DEMO)
 	HEAPTAP=$(DEMO) HEAPTAP_RATE=1e-3 $(DEMO_DIR)/c-tests/plain/server 300000
@@ -174,6 +175,7 @@ fmt:
 clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy -p heaptap-export --features otlp --all-targets -- -D warnings
+	$(CARGO) clippy -p heaptap-cli --no-default-features -- -D warnings
 
 # With HEAPTAP_TEST_ALL a missing tool fails a test instead of skipping it.
 .PHONY: unit

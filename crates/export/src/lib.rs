@@ -21,6 +21,7 @@ mod go_heap;
 pub mod json;
 #[cfg(feature = "otlp")]
 mod otlp;
+#[cfg(feature = "parquet")]
 pub mod parquet;
 mod perfetto;
 mod pprof;

@@ -5,6 +5,7 @@
 //! `sidecar` what is beside a trace, and `snapshot` exports a snapshot.
 
 mod html;
+#[cfg(feature = "parquet")]
 mod parquet;
 mod sidecar;
 mod snapshot;
@@ -34,6 +35,7 @@ use crate::io::source_files::SourceRoots;
 use crate::io::trace_files::expand;
 
 use html::HtmlExport;
+#[cfg(feature = "parquet")]
 use parquet::ParquetExport;
 use sidecar::FoundSidecars;
 use snapshot::SnapshotExport;
@@ -208,6 +210,17 @@ impl Export {
         Ok(FoundSidecars { traces, are_named, findings: RefCell::default() })
     }
 
+    #[cfg(not(feature = "parquet"))]
+    #[expect(clippy::unused_self, reason = "it is the other one's twin")]
+    fn write_data_set(&self, _files: &[PathBuf]) -> VerbResult {
+        Err(Failure::Trouble(
+            "this program was built without parquet; build it with its default features, as \
+             `make install` and `cargo build --release -p heaptap-cli` do"
+                .to_owned(),
+        ))
+    }
+
+    #[cfg(feature = "parquet")]
     fn write_data_set(&self, files: &[PathBuf]) -> VerbResult {
         let Some(directory) = &self.output else {
             return Err(Failure::Trouble(
