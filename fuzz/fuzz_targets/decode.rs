@@ -67,7 +67,7 @@ fn check_piped(bytes: &[u8], limits: Limits) {
     let pipe = Stream::new(Dribble { rest: bytes, next: 3 });
     let piped = read(Reader::open(pipe, Mode::Lenient, limits));
     assert_eq!(whole.events, piped.events);
-    assert_eq!(whole.tally, piped.tally);
+    assert_eq!(whole.totals, piped.totals);
     assert_eq!(whole.losses.defects, piped.losses.defects);
     assert_eq!(whole.losses.defect_count, piped.losses.defect_count);
     assert_eq!(whole.losses.truncated, piped.losses.truncated);
@@ -92,7 +92,7 @@ fn check_strict(strict: &Reading, lenient: &Reading) {
 
 /// The counts are those of the events, and every number is in its range.
 fn check_counts(reading: &Reading) {
-    assert_eq!(reading.events.len() as u64, reading.tally.events());
+    assert_eq!(reading.events.len() as u64, reading.totals.events());
     for event in &reading.events {
         if let RecordedKind::Alloc { samples, length, .. } = event.kind {
             assert!((1..=length + 1).contains(&samples));

@@ -1,6 +1,9 @@
 //! What a reader returns for some bytes, in a form that can be compared.
 
-use heaptap_trace::{Event, EventKind, Input, LocationTable, Losses, ReadError, Reader, Tally};
+use heaptap_trace::{
+    Event, EventKind, EventSource as _, Input, LocationTable, Losses, ReadError, Reader,
+    TraceReader as _, TraceTotals,
+};
 
 /// Frames compared at either end of a backtrace: hostile ones have millions.
 const FRAMES: usize = 64;
@@ -57,7 +60,7 @@ pub struct Reading {
     pub events: Vec<RecordedEvent>,
     /// The error that ended it, if one did.
     pub error: Option<String>,
-    pub tally: Tally,
+    pub totals: TraceTotals,
     pub losses: Losses,
 }
 
@@ -78,7 +81,7 @@ pub fn read<I: Input>(reader: Result<Reader<I>, ReadError>) -> Reading {
     let mut reading = Reading {
         events: Vec::new(),
         error: None,
-        tally: Tally::default(),
+        totals: TraceTotals::default(),
         losses: Losses::default(),
     };
     let mut reader = match reader {
@@ -98,7 +101,7 @@ pub fn read<I: Input>(reader: Result<Reader<I>, ReadError>) -> Reading {
             }
         }
     }
-    reading.tally = *reader.tally();
+    reading.totals = *reader.totals();
     reading.losses = reader.losses().clone();
     reading
 }

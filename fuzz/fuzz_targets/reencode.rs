@@ -6,7 +6,9 @@
 mod mutate;
 mod recorded;
 
-use heaptap_trace::{Encoder, EventKind, Format, Limits, Mode, Reader, Version, WriteError};
+use heaptap_trace::{
+    Encoder, EventKind, EventSource as _, Format, Limits, Mode, Reader, Version, WriteError,
+};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 use crate::recorded::{RecordedEvent, read};

@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(sum, found.reachable.blocks);
         let analysis = HeapAnalysis::new(graph).expect("few blocks");
         assert_eq!(analysis.reachable_bytes(), found.reachable.bytes);
-        let rows = analysis.label_rows();
+        let rows = analysis.kind_rows();
         let own = rows.iter().map(|row| row.own).fold(Reach::default(), Reach::plus);
         assert_eq!(own, found.reachable);
         let _ = analysis.suspects();

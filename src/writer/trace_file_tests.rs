@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 
-use heaptap_trace::{Encoder, End, EventKind, LocationList, LocationTable, Mode, Reader, Source};
+use heaptap_trace::{
+    Encoder, End, EventKind, EventSource as _, LocationList, LocationTable, Mode, Reader, Source,
+};
 use proptest::prelude::*;
 
 use super::*;

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
 
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{
     Code, Encoder, EventKind, Format, Locate, LocationList, LocationTable, Mode, Reader,
 };

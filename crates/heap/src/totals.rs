@@ -79,7 +79,7 @@ totals! {
     /// Names of code addresses.
     names,
     /// Blocks that a trace tracks too.
-    tracked,
+    followed,
     /// Facts about the snapshot.
     meta,
     /// Areas outside the heap that blocks keep, each as often as it has blocks.
@@ -120,7 +120,7 @@ impl Totals {
             Item::CustomKind { .. } => self.custom_kinds += 1,
             Item::KindName { .. } => self.kind_names += 1,
             Item::Name(_) => self.names += 1,
-            Item::Tracked(_) => self.tracked += 1,
+            Item::Tracked(_) => self.followed += 1,
             Item::OutsideArea(_) => self.outside_areas += 1,
         }
     }

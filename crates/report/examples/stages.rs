@@ -14,6 +14,7 @@ use std::fs;
 use heaptap_report::{
     Aggregator, Depth, EventCounter, MOST_BLOCKS, Options, OverTime, ResolvedEvent,
 };
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{Mode, Reader};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;

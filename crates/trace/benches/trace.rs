@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{
     Block, Code, Encoder, EventKind, Format, Frames, Locate, LocationList, LocationTable, Mode,
     Reader, Source, TraceInfo,

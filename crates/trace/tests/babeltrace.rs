@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use heaptap_trace::TraceReader as _;
 use heaptap_trace::{
     Block, Code, Encoder, EventKind, Format, Frames, Locate, Location, LocationList, Mode, Reader,
     Source, TraceInfo,

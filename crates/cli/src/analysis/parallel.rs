@@ -231,6 +231,7 @@ impl TwoThreads {
 #[cfg(test)]
 mod tests {
     use heaptap_report::{Archive, Depth, OverTime};
+    use heaptap_trace::EventSource as _;
     use heaptap_trace::{Mode, Reader};
 
     use super::*;

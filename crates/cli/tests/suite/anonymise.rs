@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{Code, EventKind, Format, Limits, Location, Merged, Mode, Reader};
 
 use crate::program::{Place, assert_sound, heaptap, info};

@@ -3,7 +3,7 @@
 use std::iter::repeat_n;
 
 use parquet::basic::Type as PhysicalType;
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::Result;
 use parquet::file::writer::SerializedColumnWriter;
 use parquet::schema::types::ColumnDescriptor;
@@ -129,27 +129,25 @@ impl Values {
 
     /// Writes the values, and forgets them.
     pub(super) fn write(&mut self, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
-        let (present, repeated) = (self.present.as_deref(), self.repeated.as_deref());
+        let levels = [self.present.as_deref(), self.repeated.as_deref()];
         match &mut self.data {
-            Data::Int32(values) => {
-                column.typed::<Int32Type>().write_batch(values, present, repeated)?;
-                values.clear();
-            }
-            Data::Int64(values) => {
-                column.typed::<Int64Type>().write_batch(values, present, repeated)?;
-                values.clear();
-            }
-            Data::Double(values) => {
-                column.typed::<DoubleType>().write_batch(values, present, repeated)?;
-                values.clear();
-            }
-            Data::Text(values) => {
-                column.typed::<ByteArrayType>().write_batch(values, present, repeated)?;
-                values.clear();
-            }
+            Data::Int32(values) => write::<Int32Type>(column, values, levels)?,
+            Data::Int64(values) => write::<Int64Type>(column, values, levels)?,
+            Data::Double(values) => write::<DoubleType>(column, values, levels)?,
+            Data::Text(values) => write::<ByteArrayType>(column, values, levels)?,
         }
         [&mut self.present, &mut self.repeated].into_iter().flatten().for_each(Vec::clear);
         self.text_bytes = 0;
         Ok(())
     }
+}
+
+fn write<T: DataType>(
+    column: &mut SerializedColumnWriter<'_>,
+    values: &mut Vec<T::T>,
+    [present, repeated]: [Option<&[i16]>; 2],
+) -> Result<()> {
+    column.typed::<T>().write_batch(values, present, repeated)?;
+    values.clear();
+    Ok(())
 }

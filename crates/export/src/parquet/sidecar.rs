@@ -135,8 +135,7 @@ fn write_timeline<W: Write + Send>(out: W, id: &ByteArray, history: &History) ->
             .optional_integer(of_heap(|heap| heap.major_collections))
             .optional_integer(of_heap(|heap| heap.compactions))
             .optional_integer(of_heap(|heap| heap.heap_words))
-            .optional_integer(of_heap(|heap| heap.live_words));
-        let row = row
+            .optional_integer(of_heap(|heap| heap.live_words))
             .optional_integer(of_system(|system| system.rss))
             .optional_integer(of_system(|system| system.cgroup_usage))
             .optional_integer(of_system(|system| system.cgroup_limit))

@@ -148,22 +148,15 @@ fn write_probe(probe: &Probe, packets: &mut Packets<'_>, parent: Track) -> io::R
 
 /// Log lines, stops, and moments at which memory ran short.
 fn write_instants(history: &History, packets: &mut Packets<'_>, process: Track) -> io::Result<()> {
-    if !history.log.is_empty() {
-        let log = packets.track(process, "log")?;
-        for (time, line) in &history.log {
-            packets.instant(log, *time, line)?;
-        }
-    }
-    if !history.stops.is_empty() {
-        let stops = packets.track(process, "pause_here")?;
-        for (time, text) in &history.stops {
-            packets.instant(stops, *time, text)?;
-        }
-    }
-    if !history.pressure.is_empty() {
-        let pressure = packets.track(process, "memory pressure")?;
-        for (time, headroom) in &history.pressure {
-            packets.instant(pressure, *time, &format!("{headroom} bytes left"))?;
+    let pressure = history.pressure.iter();
+    let pressure =
+        pressure.map(|(time, headroom)| (*time, format!("{headroom} bytes left"))).collect();
+    let tracks =
+        [("log", &history.log), ("pause_here", &history.stops), ("memory pressure", &pressure)];
+    for (name, instants) in tracks.into_iter().filter(|(_, instants)| !instants.is_empty()) {
+        let track = packets.track(process, name)?;
+        for (time, text) in instants {
+            packets.instant(track, *time, text)?;
         }
     }
     Ok(())

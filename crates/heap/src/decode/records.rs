@@ -69,11 +69,7 @@ impl RecordDecoder {
                 identifier: cursor.counted(MAX_STRING)?,
             },
             ChunkKind::KindNames => Item::KindName {
-                namespace: match cursor.varint()? {
-                    0 => KindNamespace::Tag,
-                    1 => KindNamespace::HostRoot,
-                    _ => return None,
-                },
+                namespace: one_of(&mut cursor, [KindNamespace::Tag, KindNamespace::HostRoot])?,
                 kind: cursor.varint_u32()?,
                 name: cursor.counted(MAX_STRING)?,
             },
@@ -111,13 +107,8 @@ impl RecordDecoder {
     }
 
     fn segment(&mut self, cursor: &mut Cursor<'_>) -> Option<Segment> {
-        let kind = match cursor.varint()? {
-            0 => SegmentKind::Major,
-            1 => SegmentKind::Young,
-            2 => SegmentKind::Large,
-            3 => SegmentKind::Host,
-            _ => return None,
-        };
+        use SegmentKind::{Host, Large, Major, Young};
+        let kind = one_of(cursor, [Major, Young, Large, Host])?;
         let start = self.target(cursor)?;
         Some(Segment { kind, start, words: cursor.varint()? })
     }
@@ -157,22 +148,14 @@ impl RecordDecoder {
     }
 
     fn finaliser(&mut self, cursor: &mut Cursor<'_>) -> Option<Finaliser> {
-        let kind = match cursor.varint()? {
-            0 => FinaliserKind::First,
-            1 => FinaliserKind::Last,
-            2 => FinaliserKind::Pending,
-            _ => return None,
-        };
+        use FinaliserKind::{First, Last, Pending};
+        let kind = one_of(cursor, [First, Last, Pending])?;
         let value = self.target(cursor)?;
         Some(Finaliser { kind, value, function: address(self.address(cursor)?)? })
     }
 
     fn outside_area(&mut self, cursor: &mut Cursor<'_>) -> Option<OutsideArea> {
-        let kind = match cursor.varint()? {
-            0 => OutsideKind::Allocated,
-            1 => OutsideKind::Mapped,
-            _ => return None,
-        };
+        let kind = one_of(cursor, [OutsideKind::Allocated, OutsideKind::Mapped])?;
         Some(OutsideArea {
             block: self.target(cursor)?,
             operations: step(cursor, &mut self.last_id)?,
@@ -185,11 +168,7 @@ impl RecordDecoder {
     /// An ephemeron without its keys, and whether this is its last part.
     fn ephemeron(&mut self, cursor: &mut Cursor<'_>) -> Option<(Ephemeron<'static>, bool)> {
         self.keys.clear();
-        let goes_on = match cursor.varint()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        let goes_on = one_of(cursor, [false, true])?;
         let word = self.address(cursor)?;
         if self.broken_off.take() != goes_on.then_some(word) {
             return None;
@@ -219,6 +198,11 @@ impl RecordDecoder {
         let address = address(word)?;
         Some((Ephemeron { address, is_first: !goes_on, is_last, data, keys: &[] }, is_last))
     }
+}
+
+/// What a number stands for, which is its place here.
+fn one_of<T: Copy, const N: usize>(cursor: &mut Cursor<'_>, all: [T; N]) -> Option<T> {
+    all.get(usize::try_from(cursor.varint()?).ok()?).copied()
 }
 
 /// A number that is coded as the difference to the one before.

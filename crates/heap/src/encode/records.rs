@@ -13,8 +13,8 @@ use super::workspace::{RECENT_CODES, Workspace};
 use crate::chunk::{ChunkKind, Stream, pack};
 use crate::codes::part;
 use crate::model::{
-    Finaliser, FinaliserKind, KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea, OutsideKind,
-    Root, RootOwner, Segment, SegmentKind, Tracked,
+    Finaliser, KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea, Root, RootOwner, Segment,
+    Tracked,
 };
 
 /// The most bytes of a record: two strings and some numbers.
@@ -32,6 +32,11 @@ impl<S: Sink> Encoder<'_, S> {
             self.records.kind = Some(kind);
         }
         Ok(Record { buffer: &mut self.workspace.records, state: &mut self.records })
+    }
+
+    /// The same, if an address of a block, or several by `|`, is one.
+    fn aligned_record(&mut self, kind: ChunkKind, addresses: u64) -> Result<Record<'_>, i32> {
+        if addresses & 7 == 0 { self.record(kind) } else { self.fail(MISUSE) }
     }
 
     pub(super) fn flush_records(&mut self) -> Result<(), i32> {
@@ -87,16 +92,8 @@ impl<S: Sink> Encoder<'_, S> {
 
     /// A range in which the blocks that come next lie.
     pub fn segment(&mut self, segment: Segment) -> Result<(), i32> {
-        if segment.start & 7 != 0 {
-            return self.fail(MISUSE);
-        }
-        let mut record = self.record(ChunkKind::Segments)?;
-        record.number(match segment.kind {
-            SegmentKind::Major => 0,
-            SegmentKind::Young => 1,
-            SegmentKind::Large => 2,
-            SegmentKind::Host => 3,
-        });
+        let mut record = self.aligned_record(ChunkKind::Segments, segment.start)?;
+        record.number(segment.kind as u64);
         record.target(segment.start);
         record.number(segment.words);
         self.totals.segments += 1;
@@ -106,10 +103,7 @@ impl<S: Sink> Encoder<'_, S> {
 
     /// A root. Its return address is listed too, as by `code_seen`.
     pub fn root(&mut self, root: Root) -> Result<(), i32> {
-        if root.target & 7 != 0 {
-            return self.fail(MISUSE);
-        }
-        let mut record = self.record(ChunkKind::Roots)?;
+        let mut record = self.aligned_record(ChunkKind::Roots, root.target)?;
         let mut code = None;
         match root.owner {
             RootOwner::Global { module, field } => {
@@ -170,15 +164,9 @@ impl<S: Sink> Encoder<'_, S> {
 
     /// A finaliser. An address is 0 where the value or the function is not in the heap.
     pub fn finaliser(&mut self, finaliser: Finaliser) -> Result<(), i32> {
-        if (finaliser.value | finaliser.function) & 7 != 0 {
-            return self.fail(MISUSE);
-        }
-        let mut record = self.record(ChunkKind::Finalisers)?;
-        record.number(match finaliser.kind {
-            FinaliserKind::First => 0,
-            FinaliserKind::Last => 1,
-            FinaliserKind::Pending => 2,
-        });
+        let mut record =
+            self.aligned_record(ChunkKind::Finalisers, finaliser.value | finaliser.function)?;
+        record.number(finaliser.kind as u64);
         record.target(finaliser.value);
         record.address(finaliser.function >> 3);
         self.totals.finalisers += 1;
@@ -188,10 +176,7 @@ impl<S: Sink> Encoder<'_, S> {
     /// Begins an ephemeron, by the address of its block. Until it ends there are no records of
     /// other kinds.
     pub fn begin_ephemeron(&mut self, address: u64) -> Result<(), i32> {
-        if address & 7 != 0 {
-            return self.fail(MISUSE);
-        }
-        let mut record = self.record(ChunkKind::Ephemerons)?;
+        let mut record = self.aligned_record(ChunkKind::Ephemerons, address)?;
         // An even number begins an ephemeron, an odd one continues it.
         record.number(0);
         record.address(address >> 3);
@@ -309,10 +294,7 @@ impl<S: Sink> Encoder<'_, S> {
         name: &[u8],
     ) -> Result<(), i32> {
         let mut record = self.record(ChunkKind::KindNames)?;
-        record.number(match namespace {
-            KindNamespace::Tag => 0,
-            KindNamespace::HostRoot => 1,
-        });
+        record.number(namespace as u64);
         record.number(u64::from(kind));
         record.string(name);
         self.totals.kind_names += 1;
@@ -332,26 +314,17 @@ impl<S: Sink> Encoder<'_, S> {
 
     /// A block that a trace tracks too.
     pub fn tracked(&mut self, tracked: Tracked) -> Result<(), i32> {
-        if tracked.address & 7 != 0 {
-            return self.fail(MISUSE);
-        }
-        let mut record = self.record(ChunkKind::Tracked)?;
+        let mut record = self.aligned_record(ChunkKind::Tracked, tracked.address)?;
         record.target(tracked.address);
         record.id(tracked.id);
-        self.totals.tracked += 1;
+        self.totals.followed += 1;
         Ok(())
     }
 
     /// Memory outside the heap that a block keeps.
     pub fn outside_area(&mut self, area: OutsideArea) -> Result<(), i32> {
-        if area.block & 7 != 0 {
-            return self.fail(MISUSE);
-        }
-        let mut record = self.record(ChunkKind::OutsideAreas)?;
-        record.number(match area.kind {
-            OutsideKind::Allocated => 0,
-            OutsideKind::Mapped => 1,
-        });
+        let mut record = self.aligned_record(ChunkKind::OutsideAreas, area.block)?;
+        record.number(area.kind as u64);
         record.target(area.block);
         record.id(area.operations);
         record.address(area.start);

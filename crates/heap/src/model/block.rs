@@ -1,16 +1,16 @@
 //! Blocks, and the ranges of addresses in which they lie.
 
-/// What a segment is for.
+/// What a segment is for. The numbers are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SegmentKind {
     /// A part of the major heap.
-    Major,
+    Major = 0,
     /// A young generation.
-    Young,
+    Young = 1,
     /// A block too big for the other segments.
-    Large,
+    Large = 2,
     /// A range that a host described.
-    Host,
+    Host = 3,
 }
 
 impl SegmentKind {
@@ -68,13 +68,13 @@ pub struct CustomBlock {
     pub outside_bytes: u64,
 }
 
-/// Where memory outside the heap comes from.
+/// Where memory outside the heap comes from. The numbers are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OutsideKind {
     /// Allocated by the program.
-    Allocated,
+    Allocated = 0,
     /// A file that is mapped: pages of it that were not changed can be dropped at any time.
-    Mapped,
+    Mapped = 1,
 }
 
 /// Memory outside the heap that a custom block keeps, or a continuation as its stack. Blocks may keep the same memory, as

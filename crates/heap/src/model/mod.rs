@@ -34,13 +34,13 @@ pub struct Name<'a> {
     pub line: u32,
 }
 
-/// What an [`Item::KindName`] names.
+/// What an [`Item::KindName`] names. The numbers are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KindNamespace {
     /// A tag of blocks.
-    Tag,
+    Tag = 0,
     /// A kind of [`RootOwner::Host`].
-    HostRoot,
+    HostRoot = 1,
 }
 
 /// A block that a trace tracks too.

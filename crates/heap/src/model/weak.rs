@@ -1,14 +1,14 @@
 //! What does not simply hold its target: finalisers and ephemerons.
 
-/// When a finaliser runs.
+/// When a finaliser runs. The numbers are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FinaliserKind {
     /// It takes the value, so it keeps alive what the value points to: OCaml's `Gc.finalise`.
-    First,
+    First = 0,
     /// It runs after the value is gone: OCaml's `Gc.finalise_last`.
-    Last,
+    Last = 1,
     /// It is due, and holds the value until it has run.
-    Pending,
+    Pending = 2,
 }
 
 /// A finaliser. It holds its function in any case, no root repeats that.

@@ -38,6 +38,17 @@ impl Writer {
         self.number(fold(to.wrapping_sub(from)));
     }
 
+    /// A list, its length first.
+    pub(super) fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+        mut put: impl FnMut(&mut Writer, T),
+    ) {
+        let items = items.into_iter();
+        self.number(items.len() as u64);
+        items.for_each(|item| put(self, item));
+    }
+
     pub(super) fn float(&mut self, number: f64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
@@ -107,13 +118,12 @@ impl<'a> Reader<'a> {
         self.below(self.cursor.remaining() + 1)
     }
 
-    /// A list of `length` items.
+    /// A list, its length first.
     pub(super) fn list<T>(
         &mut self,
-        length: usize,
         mut item: impl FnMut(&mut Self) -> Result<T, ArchiveError>,
     ) -> Result<Vec<T>, ArchiveError> {
-        (0..length).map(|_| item(self)).collect()
+        (0..self.length()?).map(|_| item(self)).collect()
     }
 
     pub(super) fn is_at_end(&self) -> bool {

@@ -30,8 +30,7 @@ impl Archive {
         let name = from.text()?;
         let info = info(&mut from)?;
         let cut_short = Some(from.text()?).filter(|why| !why.is_empty());
-        let notices = from.length()?;
-        let notices = from.list(notices, Reader::text)?;
+        let notices = from.list(Reader::text)?;
         let (codes, locations) = locations(&mut from)?;
         let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size / 8) };
         let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
@@ -42,8 +41,7 @@ impl Archive {
         aggregate.classes = classes(&mut from, aggregate.peak.number())?;
         aggregate.frames = Frames::of_codes(codes);
         let blocks = blocks(&mut from, aggregate.counts.len())?;
-        let answers = from.length()?;
-        let answers = from.list(answers, |from| Ok((from.text()?, from.text()?)))?;
+        let answers = from.list(|from| Ok((from.text()?, from.text()?)))?;
         if !from.is_at_end() {
             return Err(from.error("there is more data than there should be"));
         }
@@ -74,16 +72,14 @@ fn info(from: &mut Reader<'_>) -> Result<TraceInfo, ArchiveError> {
 }
 
 fn locations(from: &mut Reader<'_>) -> Result<(Vec<Code>, LocationTable), ArchiveError> {
-    let names = from.length()?;
-    let names = from.list(names, Reader::bytes)?;
+    let names = from.list(Reader::bytes)?;
     let count = from.length()?;
     let (mut codes, mut table) = (Vec::new(), LocationTable::default());
     let mut last = 0;
     for _ in 0..count {
         last = from.step(last)?;
         codes.push(last);
-        let length = from.length()?;
-        let of_code = from.list(length, |from| {
+        let of_code = from.list(|from| {
             let (file, definition) = (names[from.below(names.len())?], from.below(names.len())?);
             let (line, start_char, end_char) = (from.small()?, from.small()?, from.small()?);
             Ok(Location { file, line, start_char, end_char, definition: names[definition] })
@@ -108,19 +104,16 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
     }
     aggregate.level = from.below(64)? as u32;
     aggregate.cluster = from.float()?;
-    let state = from.length()?;
-    let state = from.list(state, Reader::number)?;
+    let state = from.list(Reader::number)?;
     aggregate.peak = Peak::from_state(&state).ok_or(from.error("the peak is incomplete"))?;
     let width = from.number()?;
-    let buckets = from.length()?;
-    let buckets = from.list(buckets, |from| {
+    let buckets = from.list(|from| {
         Ok(Bucket { allocated: from.number()?, most_live: from.number()?, live: from.number()? })
     })?;
     aggregate.timeline =
         Timeline::of(width, buckets).ok_or(from.error("the time line is not one"))?;
     let survived = from.number()?;
-    let classes = from.length()?;
-    let classes = from.list(classes, Reader::number)?;
+    let classes = from.list(Reader::number)?;
     aggregate.lifetimes =
         Lifetimes::of(&classes, survived).ok_or(from.error("the lifetimes are incomplete"))?;
     Ok(())
@@ -198,12 +191,8 @@ fn classes(from: &mut Reader<'_>, peak: u64) -> Result<Classes, ArchiveError> {
 
 fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveError> {
     let level = from.below(64)? as u32;
-    let count = from.length()?;
-    if u32::try_from(count).is_err() {
-        return Err(from.error("there are too many blocks"));
-    }
     let mut last = 0;
-    let mut rows = from.list(count, |from| {
+    let mut rows = from.list(|from| {
         last = from.step(last)?;
         Ok(BlockRow {
             id: last,
@@ -218,6 +207,9 @@ fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveErro
             ended: false,
         })
     })?;
+    if u32::try_from(rows.len()).is_err() {
+        return Err(from.error("there are too many blocks"));
+    }
     let mut last = 0;
     for row in &mut rows {
         last = from.step(last)?;
@@ -250,9 +242,8 @@ fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveErro
 }
 
 fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, ArchiveError> {
-    let count = from.length()?;
     let mut births = 0_usize;
-    let mut ends = from.list(count, |from| {
+    let mut ends = from.list(|from| {
         births += from.below(rows.len() + 1 - births)?;
         Ok(BlockEnd { row: 0, births: births as u32, kind: EndKind::Replaced })
     })?;
@@ -276,9 +267,8 @@ fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, A
 }
 
 fn promotions(from: &mut Reader<'_>, rows: usize) -> Result<Vec<Promotion>, ArchiveError> {
-    let count = from.length()?;
     let mut births = 0_usize;
-    let mut promotions = from.list(count, |from| {
+    let mut promotions = from.list(|from| {
         births += from.below(rows + 1 - births)?;
         Ok(Promotion { row: 0, births: births as u32 })
     })?;
@@ -296,9 +286,8 @@ fn trace_ends(
     rows: usize,
     ends: usize,
 ) -> Result<Vec<TraceEnd>, ArchiveError> {
-    let count = from.length()?;
     let (mut births, mut ended, mut time) = (0_usize, 0_usize, 0);
-    from.list(count, |from| {
+    from.list(|from| {
         births += from.below(rows + 1 - births)?;
         ended += from.below(ends + 1 - ended)?;
         time = from.step(time)?;

@@ -18,19 +18,15 @@ impl ArchiveParts<'_> {
         out.bytes(self.name.as_bytes());
         self.write_info(&mut out);
         out.bytes(self.cut_short.unwrap_or_default().as_bytes());
-        out.number(self.notices.len() as u64);
-        for notice in self.notices {
-            out.bytes(notice.as_bytes());
-        }
+        out.list(self.notices, |out, notice| out.bytes(notice.as_bytes()));
         locations(&mut out, &self.aggregate.frames, self.locations);
         figures(&mut out, self.aggregate);
         tree(&mut out, self.aggregate);
         blocks(&mut out, self.blocks);
-        out.number(self.answers.len() as u64);
-        for (query, result) in self.answers {
+        out.list(self.answers, |out, (query, result)| {
             out.bytes(query.as_bytes());
             out.bytes(result.as_bytes());
-        }
+        });
         out.0
     }
 
@@ -53,21 +49,18 @@ fn locations(out: &mut Writer, frames: &Frames, table: &LocationTable) {
     for name in table.names() {
         out.bytes(name);
     }
-    out.number(frames.codes().len() as u64);
     let mut last = 0;
-    for &code in frames.codes() {
+    out.list(frames.codes(), |out, &code| {
         out.step(last, code);
         last = code;
-        let of_code = table.get(code).unwrap_or(&[]);
-        out.number(of_code.len() as u64);
-        for location in of_code {
+        out.list(table.get(code).unwrap_or(&[]), |out, location| {
             out.number(location.file.index() as u64);
             out.number(location.definition.index() as u64);
             out.number(u64::from(location.line));
             out.number(u64::from(location.start_char));
             out.number(u64::from(location.end_char));
-        }
-    }
+        });
+    });
 }
 
 fn figures(out: &mut Writer, aggregate: &Aggregate) {
@@ -78,25 +71,17 @@ fn figures(out: &mut Writer, aggregate: &Aggregate) {
     }
     out.number(u64::from(aggregate.level));
     out.float(aggregate.cluster);
-    let peak = aggregate.peak.state();
-    out.number(peak.len() as u64);
-    for number in peak {
-        out.number(number);
-    }
+    out.list(aggregate.peak.state(), Writer::number);
     let timeline = &aggregate.timeline;
     out.number(timeline.width());
-    out.number(timeline.buckets().len() as u64);
-    for bucket in timeline.buckets() {
+    out.list(timeline.buckets(), |out, bucket| {
         out.number(bucket.allocated);
         out.number(bucket.most_live);
         out.number(bucket.live);
-    }
+    });
     let (classes, survived) = (aggregate.lifetimes.classes(), aggregate.lifetimes.survivors());
     out.number(survived);
-    out.number(classes.len() as u64);
-    for &samples in classes {
-        out.number(samples);
-    }
+    out.list(classes, |out, &samples| out.number(samples));
 }
 
 /// Nodes, then paths with their counts, then classes with theirs.
@@ -177,12 +162,7 @@ fn blocks(out: &mut Writer, table: &BlockTable) {
             out.number(column(row));
         }
     }
-    out.number(table.ends.len() as u64);
-    let mut last = 0;
-    for end in &table.ends {
-        out.number(u64::from(end.births) - last);
-        last = u64::from(end.births);
-    }
+    births(out, table.ends.iter().map(|end| end.births));
     for end in &table.ends {
         out.number(u64::from(end.births - end.row) << 2 | end.kind as u64);
     }
@@ -192,24 +172,27 @@ fn blocks(out: &mut Writer, table: &BlockTable) {
         out.step(last, death);
         last = death;
     }
-    out.number(table.promotions.len() as u64);
-    let mut last = 0;
-    for promotion in &table.promotions {
-        out.number(u64::from(promotion.births) - last);
-        last = u64::from(promotion.births);
-    }
+    births(out, table.promotions.iter().map(|promotion| promotion.births));
     for promotion in &table.promotions {
         out.number(u64::from(promotion.births - promotion.row));
     }
-    out.number(table.trace_ends.len() as u64);
     let mut last = TraceEnd { births: 0, ends: 0, time: 0, ending: TraceEnding::Process };
-    for &end in &table.trace_ends {
+    out.list(&table.trace_ends, |out, &end| {
         out.number(u64::from(end.births - last.births));
         out.number(u64::from(end.ends - last.ends));
         out.step(last.time, end.time);
         out.number(u64::from(end.ending == TraceEnding::Continued));
         last = end;
-    }
+    });
+}
+
+/// How many blocks had begun before each of these, which grows.
+fn births(out: &mut Writer, births: impl ExactSizeIterator<Item = u32>) {
+    let mut last = 0;
+    out.list(births, |out, births| {
+        out.number(u64::from(births - last));
+        last = births;
+    });
 }
 
 /// The number of a source in an archive.

@@ -9,6 +9,7 @@ use heaptap_report::rows::By;
 use heaptap_report::{
     Aggregate, Aggregator, BlockTable, Depth, Estimate, Metric, Options, Regex, Selection, Span,
 };
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{EventKind, LocationTable, Mode, Reader};
 
 use crate::made::{Life, gathered, traced};

@@ -2,6 +2,7 @@
 //! a trace that ends there would, and changes nothing for the events to come.
 
 use heaptap_report::{Aggregator, Depth, Options, OverTime};
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{Mode, Reader};
 use proptest::prelude::*;
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use heaptap_report::{Aggregate, Aggregator, BlockTable, Metric, Options};
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{
     Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, LocationTable, Mode,
     Reader, Source, TraceInfo,

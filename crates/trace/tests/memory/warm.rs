@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use heaptap_trace::TraceReader as _;
 use heaptap_trace::{
     Block, Encoder, Format, Frames, Input, Locate, Location, LocationList, Mode, Reader, Source,
     TraceInfo,

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use heaptap_trace::TraceReader as _;
 use heaptap_trace::{Block, Code, Encoder, Format, Frames, Mode, Reader, Source};
 use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 //! Traces of the original writer: read as the oracle reads them, and written
 //! again to the same bytes.
 
+use heaptap_trace::EventSource as _;
 use heaptap_trace::{Encoder, EventKind, Format, Mode, Reader, Version};
 
 use crate::reading::{read_locations, read_strictly, read_through_pipe};

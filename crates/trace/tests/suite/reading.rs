@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
+use heaptap_trace::EventSource as _;
+use heaptap_trace::TraceReader as _;
 use heaptap_trace::{
     Block, Code, Event, EventKind, Input, Limits, Losses, Mode, ReadError, Reader, Stream,
     TraceTotals,

@@ -143,7 +143,7 @@ impl SnapshotFacts {
             modules: counted.modules,
             threads: counted.threads,
             named_codes: counted.names,
-            followed: counted.tracked,
+            followed: counted.followed,
             kept_blocks: number(MetaKey::KEPT_BLOCKS),
             kept_words: number(MetaKey::KEPT_WORDS),
         }

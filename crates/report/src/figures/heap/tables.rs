@@ -1,6 +1,6 @@
 //! The tables as values.
 
-use heaptap_graph::{HeapAnalysis, HolderRow, KindRow, Level, Reach, Share};
+use heaptap_graph::{HeapAnalysis, HolderRow, KindRow, Level, OutsideBytes, Reach, Share};
 use heaptap_heap::MetaKey;
 use regex::bytes::Regex;
 use serde::Serialize;
@@ -178,113 +178,77 @@ impl HeapFigures {
     }
 }
 
-/// The table of a selection.
+/// The table of a selection. What is costly is found for all rows that are shown, at once.
 pub fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapTable {
-    match selection.rows {
-        HeapRows::Holders(level) => {
-            selection.table(analysis.holder_rows(level), &HolderTable(analysis))
-        }
-        HeapRows::Blocks | HeapRows::Types | HeapRows::Customs => {
-            let is_shown = |row: &&KindRow| {
-                selection.rows != HeapRows::Customs || row.is_custom(&analysis.kinds)
-            };
-            let rows = analysis.kind_rows().iter().filter(is_shown).copied().collect();
-            selection.table(rows, &KindTable(analysis))
-        }
-    }
-}
-
-/// Rows of one kind. What is costly is found for all that are shown, at once.
-trait TableRows {
-    type Row;
-
-    fn name(&self, row: &Self::Row) -> String;
-    fn first_reached(&self, row: &Self::Row) -> Share;
-    /// Rows with their names.
-    fn complete(&self, rows: Vec<(String, Self::Row)>) -> Vec<HeapRow>;
-}
-
-struct HolderTable<'a>(&'a HeapAnalysis);
-
-impl TableRows for HolderTable<'_> {
-    type Row = HolderRow;
-
-    fn name(&self, row: &HolderRow) -> String {
-        Titles::new(self.0).holder(row.holder)
-    }
-
-    fn first_reached(&self, row: &HolderRow) -> Share {
-        row.first_reached
-    }
-
-    fn complete(&self, rows: Vec<(String, HolderRow)>) -> Vec<HeapRow> {
-        let holders: Vec<_> = rows.iter().map(|(_, row)| row.holder).collect();
-        let reachable = self.0.reachable_from_holders(&holders);
-        let complete = |((name, row), reachable): ((String, HolderRow), Reach)| HeapRow {
-            name,
+    let titles = Titles::new(analysis);
+    if let HeapRows::Holders(level) = selection.rows {
+        let row = |row: HolderRow| HeapRow {
             roots: Some(row.roots),
-            reachable_bytes: reachable.bytes,
             exclusive_bytes: row.exclusive,
-            first_reached: row.first_reached.reach.into(),
-            outside_bytes: row.outside.allocated,
-            first_outside_bytes: row.first_reached.outside.allocated,
-            mapped_bytes: row.outside.mapped,
+            ..HeapRow::new(titles.holder(row.holder), row.first_reached, row.outside)
         };
-        rows.into_iter().zip(reachable).map(complete).collect()
+        let rows = analysis.holder_rows(level).into_iter().map(|found| (found.holder, row(found)));
+        return selection.table(rows, |holders, rows| {
+            for (row, reachable) in rows.iter_mut().zip(analysis.reachable_from_holders(holders)) {
+                row.reachable_bytes = reachable.bytes;
+            }
+        });
     }
+    let is_shown =
+        |row: &&KindRow| selection.rows != HeapRows::Customs || row.is_custom(&analysis.kinds);
+    let rows = analysis.kind_rows().iter().filter(is_shown).map(|row| {
+        let own = Share { reach: row.own, outside: row.outside };
+        (row.kind, HeapRow::new(titles.kind(row.kind), own, row.outside))
+    });
+    selection.table(rows, |kinds, rows| {
+        let costly = analysis.reachable_from_kinds(kinds).into_iter();
+        for (row, (reachable, freed)) in
+            rows.iter_mut().zip(costly.zip(analysis.freed_without(kinds)))
+        {
+            (row.reachable_bytes, row.exclusive_bytes) = (reachable.bytes, freed);
+        }
+    })
 }
 
-struct KindTable<'a>(&'a HeapAnalysis);
-
-impl TableRows for KindTable<'_> {
-    type Row = KindRow;
-
-    fn name(&self, row: &KindRow) -> String {
-        Titles::new(self.0).kind(row.kind)
-    }
-
-    fn first_reached(&self, row: &KindRow) -> Share {
-        Share { reach: row.own, outside: row.outside }
-    }
-
-    fn complete(&self, rows: Vec<(String, KindRow)>) -> Vec<HeapRow> {
-        let kinds: Vec<_> = rows.iter().map(|(_, row)| row.kind).collect();
-        let costly = self.0.reachable_from_kinds(&kinds).into_iter();
-        let costly = costly.zip(self.0.freed_without(&kinds));
-        let complete =
-            |((name, row), (reachable, freed)): ((String, KindRow), (Reach, u64))| HeapRow {
-                name,
-                roots: None,
-                reachable_bytes: reachable.bytes,
-                exclusive_bytes: freed,
-                first_reached: row.own.into(),
-                outside_bytes: row.outside.allocated,
-                first_outside_bytes: row.outside.allocated,
-                mapped_bytes: row.outside.mapped,
-            };
-        rows.into_iter().zip(costly).map(complete).collect()
+impl HeapRow {
+    /// Without what is costly.
+    fn new(name: String, first_reached: Share, outside: OutsideBytes) -> HeapRow {
+        HeapRow {
+            name,
+            roots: None,
+            reachable_bytes: 0,
+            exclusive_bytes: 0,
+            first_reached: first_reached.reach.into(),
+            outside_bytes: outside.allocated,
+            first_outside_bytes: first_reached.outside.allocated,
+            mapped_bytes: outside.mapped,
+        }
     }
 }
 
 impl RowSelection<'_> {
-    fn table<T: TableRows>(&self, rows: Vec<T::Row>, kind: &T) -> HeapTable {
-        let mut named: Vec<(String, T::Row)> = rows
-            .into_iter()
-            .map(|row| (kind.name(&row), row))
-            .filter(|(name, _)| self.is_selected(name))
-            .collect();
-        let shown = if self.limit == 0 { named.len() } else { self.limit.min(named.len()) };
-        let others = named.split_off(shown);
-        let others_share = others
-            .iter()
-            .map(|(_, row)| kind.first_reached(row))
-            .fold(Share::default(), Share::plus);
+    /// Of rows with the numbers of what they stand for, by which `complete` finds what is costly.
+    fn table(
+        &self,
+        rows: impl Iterator<Item = (u32, HeapRow)>,
+        complete: impl FnOnce(&[u32], &mut [HeapRow]),
+    ) -> HeapTable {
+        let (mut ids, mut rows): (Vec<u32>, Vec<HeapRow>) =
+            rows.filter(|(_, row)| self.is_selected(&row.name)).unzip();
+        let shown = if self.limit == 0 { rows.len() } else { self.limit.min(rows.len()) };
+        let others = rows.split_off(shown);
+        ids.truncate(shown);
+        complete(&ids, &mut rows);
+        let sum = |part: fn(&HeapRow) -> u64| others.iter().map(part).fold(0, u64::saturating_add);
         HeapTable {
             by: self.rows.name(),
-            rows: kind.complete(named),
+            rows,
             other_rows: others.len() as u64,
-            other_first_reached: others_share.reach.into(),
-            other_first_outside_bytes: others_share.outside.allocated,
+            other_first_reached: HeapSize {
+                blocks: sum(|row| row.first_reached.blocks),
+                bytes: sum(|row| row.first_reached.bytes),
+            },
+            other_first_outside_bytes: sum(|row| row.first_outside_bytes),
         }
     }
 

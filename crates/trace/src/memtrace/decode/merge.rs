@@ -15,10 +15,9 @@ use std::io;
 
 use crate::input::Input;
 use crate::memtrace::decode::reader::Reader;
-use crate::memtrace::header::Version;
 use crate::model::event::Event;
 use crate::model::{
-    EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceInfo, TraceTotals,
+    EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceInfo, TraceReader,
 };
 
 /// The order of events: time, allocations before promotions and collections,
@@ -45,7 +44,7 @@ impl<I: Input> Merged<I> {
     ) -> Result<Self, ReadError> {
         let mut whole = Reader::open(reopen()?, mode, limits)?;
         while whole.next_event()?.is_some() {}
-        let numbers: Vec<u16> = whole.domains().collect();
+        let numbers = whole.domains();
         let mut merged =
             Merged { whole, readers: Vec::new(), next: BinaryHeap::new(), last_used: None };
         for number in numbers {
@@ -59,56 +58,9 @@ impl<I: Input> Merged<I> {
         Ok(merged)
     }
 
-    /// What the trace says about itself.
-    pub fn info(&self) -> &TraceInfo {
-        self.whole.info()
-    }
-
-    /// The format's version.
-    pub fn version(&self) -> Version {
-        self.whole.version()
-    }
-
-    /// All names and locations of the trace.
-    pub fn locations(&self) -> &LocationTable {
-        self.whole.locations()
-    }
-
-    /// Counts of the whole trace.
-    pub fn totals(&self) -> &TraceTotals {
-        self.whole.totals()
-    }
-
-    /// What is wrong with the trace.
-    pub fn losses(&self) -> &Losses {
-        self.whole.losses()
-    }
-
-    /// The domains in the order of their appearance.
-    pub fn domains(&self) -> impl Iterator<Item = u16> + '_ {
-        self.whole.domains()
-    }
-
-    /// The number of bytes processed by the reader that is furthest ahead.
-    pub fn offset(&self) -> u64 {
-        self.readers.iter().map(Reader::offset).max().unwrap_or(0)
-    }
-
     /// The next event in the order of time, or `None` at the end.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         Ok(self.next_located()?.map(|(event, _)| event))
-    }
-
-    /// The same with the locations of the trace.
-    pub fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
-        if let Some(place) = self.last_used.take() {
-            self.queue(place)?;
-        }
-        let Some(Reverse((.., place))) = self.next.pop() else { return Ok(None) };
-        self.last_used = Some(place);
-        let Some(reader) = self.readers.get_mut(place) else { return Ok(None) };
-        let event = reader.next_event()?;
-        Ok(event.map(|event| (event, self.whole.locations())))
     }
 
     /// Queues a reader's next event.
@@ -125,18 +77,25 @@ impl<I: Input> Merged<I> {
 
 impl<I: Input> EventSource for Merged<I> {
     fn info(&self) -> &TraceInfo {
-        self.info()
+        self.whole.info()
     }
 
     fn locations(&self) -> &LocationTable {
-        self.locations()
+        self.whole.locations()
     }
 
     fn losses(&self) -> &Losses {
-        self.losses()
+        self.whole.losses()
     }
 
     fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
-        self.next_located()
+        if let Some(place) = self.last_used.take() {
+            self.queue(place)?;
+        }
+        let Some(Reverse((.., place))) = self.next.pop() else { return Ok(None) };
+        self.last_used = Some(place);
+        let Some(reader) = self.readers.get_mut(place) else { return Ok(None) };
+        let event = reader.next_event()?;
+        Ok(event.map(|event| (event, self.whole.locations())))
     }
 }

@@ -122,51 +122,14 @@ impl<I: Input> Reader<I> {
         self.losses.cut_short = reason.map(|reason| CutShort { reason, until: self.covered });
     }
 
-    /// What the trace says about itself.
-    pub fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
     /// The format's version.
     pub fn version(&self) -> Version {
         self.landmarks.version
     }
 
-    /// The names and locations read so far. They cover every event returned so
-    /// far.
-    pub fn locations(&self) -> &LocationTable {
-        &self.table
-    }
-
     /// Consumes the reader and returns its names and locations.
     pub fn into_locations(self) -> LocationTable {
         self.table
-    }
-
-    /// Counts of the packets read so far.
-    pub fn totals(&self) -> &TraceTotals {
-        &self.totals
-    }
-
-    /// What was wrong so far.
-    pub fn losses(&self) -> &Losses {
-        &self.losses
-    }
-
-    /// Microseconds from the trace's start to the latest end of a packet: the trace covers its
-    /// program until then, with or without events.
-    pub fn covered(&self) -> u64 {
-        self.covered
-    }
-
-    /// The domains that appeared so far, in that order.
-    pub fn domains(&self) -> impl Iterator<Item = u16> + '_ {
-        self.domains.numbers()
-    }
-
-    /// The number of bytes of the file that were processed.
-    pub fn offset(&self) -> u64 {
-        self.offset
     }
 
     /// The next event in the order of the file, or `None` at its end. While the input
@@ -175,15 +138,6 @@ impl<I: Input> Reader<I> {
     #[inline(always)]
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         Ok(self.next_located()?.map(|(event, _)| event))
-    }
-
-    /// The next event with the locations read so far.
-    #[inline(always)]
-    pub fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
-        if self.batch.is_drained() && !self.next_batch()? {
-            return Ok(None);
-        }
-        Ok(self.return_next().map(|(event, table, _)| (event, table)))
     }
 
     /// The next event with the locations and the ids that the packets read so far use.
@@ -243,20 +197,23 @@ impl<I: Input> Reader<I> {
 
 impl<I: Input> EventSource for Reader<I> {
     fn info(&self) -> &TraceInfo {
-        self.info()
+        &self.info
     }
 
     fn locations(&self) -> &LocationTable {
-        self.locations()
+        &self.table
     }
 
     fn losses(&self) -> &Losses {
-        self.losses()
+        &self.losses
     }
 
     #[inline(always)]
     fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
-        self.next_located()
+        if self.batch.is_drained() && !self.next_batch()? {
+            return Ok(None);
+        }
+        Ok(self.return_next().map(|(event, table, _)| (event, table)))
     }
 
     fn next_id(&self) -> Option<u64> {
@@ -274,18 +231,18 @@ impl<I: Input> TraceReader for Reader<I> {
     }
 
     fn totals(&self) -> &TraceTotals {
-        self.totals()
+        &self.totals
     }
 
     fn covered(&self) -> u64 {
-        self.covered()
+        self.covered
     }
 
     fn domains(&self) -> Vec<u16> {
-        self.domains().collect()
+        self.domains.numbers().collect()
     }
 
     fn offset(&self) -> u64 {
-        self.offset()
+        self.offset
     }
 }

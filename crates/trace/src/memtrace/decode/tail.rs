@@ -17,7 +17,8 @@ use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::defect::Defect;
 use crate::model::event::Event;
 use crate::model::{
-    Completion, Limits, LiveSource, LocationTable, Mode, Polled, ReadError, TraceReader,
+    Completion, EventSource as _, Limits, LiveSource, LocationTable, Mode, Polled, ReadError,
+    TraceReader,
 };
 
 /// Reads a trace while it grows.
