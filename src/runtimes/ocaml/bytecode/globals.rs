@@ -24,25 +24,25 @@ const LARGEST_TABLE: usize = 1 << 30;
 
 /// A compilation unit, or a predefined exception.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::runtimes::ocaml) struct Unit {
+pub(crate) struct Unit {
     /// Its slot in the table.
-    pub(in crate::runtimes::ocaml) slot: usize,
+    pub(crate) slot: usize,
     /// As it is named in sources, such as `Stdlib.Map`.
-    pub(in crate::runtimes::ocaml) name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
 }
 
 /// The slots that the linker has given.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::runtimes::ocaml) struct GlobalUnits {
+pub(crate) struct GlobalUnits {
     /// How many there are; those of code that is loaded later come behind.
-    pub(in crate::runtimes::ocaml) slots: usize,
+    pub(crate) slots: usize,
     /// By ascending slot.
-    pub(in crate::runtimes::ocaml) units: Vec<Unit>,
+    pub(crate) units: Vec<Unit>,
 }
 
 impl GlobalUnits {
     /// Those of the program that runs, once it has begun; `None` if they cannot be found.
-    pub(in crate::runtimes::ocaml) fn read(code: Code) -> Option<GlobalUnits> {
+    pub(crate) fn read(code: Code) -> Option<GlobalUnits> {
         let of_file = || GlobalUnits::of_file(&program::open(code)?);
         of_file().or_else(|| GlobalUnits::of_table(&section_table()?))
     }

@@ -16,7 +16,7 @@ use crate::sys::program;
 
 /// The program, if this executable is an interpreter that runs it from another file: `ocamlrun`,
 /// started by name or by the first line of the program. Before `main`.
-pub(in crate::runtimes::ocaml) fn interpreted() -> Option<PathBuf> {
+pub(crate) fn interpreted() -> Option<PathBuf> {
     symbols::lookup(c"caml_start_code")?;
     let arguments: Vec<OsString> = std::env::args_os().collect();
     find(&std::env::current_exe().ok()?, &arguments)

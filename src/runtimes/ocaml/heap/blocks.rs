@@ -21,10 +21,10 @@ const STRING: u8 = 252;
 const CUSTOM: u8 = 255;
 
 /// Writes blocks and roots, and remembers what has to be explained at the end.
-pub(in crate::runtimes::ocaml) struct BlockWriter<'a, 'w> {
-    pub(in crate::runtimes::ocaml) words: Words,
-    pub(in crate::runtimes::ocaml) encoder: &'a mut HeapEncoder<'w>,
-    pub(in crate::runtimes::ocaml) regions: Regions,
+pub(crate) struct BlockWriter<'a, 'w> {
+    pub(crate) words: Words,
+    pub(crate) encoder: &'a mut HeapEncoder<'w>,
+    pub(crate) regions: Regions,
     customs: SeenSet,
     string_bytes: usize,
     /// Continuations, in a runtime that has them.
@@ -34,7 +34,7 @@ pub(in crate::runtimes::ocaml) struct BlockWriter<'a, 'w> {
 }
 
 impl<'a, 'w> BlockWriter<'a, 'w> {
-    pub(in crate::runtimes::ocaml) fn new(
+    pub(crate) fn new(
         words: Words,
         encoder: &'a mut HeapEncoder<'w>,
         string_bytes: u32,
@@ -52,38 +52,31 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
     }
 
     /// In bytecode: the fields of these blocks are roots, and not written with the blocks.
-    pub(in crate::runtimes::ocaml) fn with_globals(
-        mut self,
-        globals: Option<GlobalBlocks>,
-    ) -> Self {
+    pub(crate) fn with_globals(mut self, globals: Option<GlobalBlocks>) -> Self {
         self.globals = globals;
         self
     }
 
     /// Takes back what [`BlockWriter::with_globals`] was passed, when all blocks are written.
-    pub(in crate::runtimes::ocaml) fn take_globals(&mut self) -> Option<GlobalBlocks> {
+    pub(crate) fn take_globals(&mut self) -> Option<GlobalBlocks> {
         self.globals.take()
     }
 
     /// In a runtime with continuations: remembers them.
-    pub(in crate::runtimes::ocaml) fn with_continuations(mut self) -> Result<Self, WalkError> {
+    pub(crate) fn with_continuations(mut self) -> Result<Self, WalkError> {
         let room = MappedVec::new(256).ok_or(WalkError::Write(libc::ENOMEM))?;
         self.continuations = Some(room);
         Ok(self)
     }
 
     /// The continuation that was written after `index` others.
-    pub(in crate::runtimes::ocaml) fn continuation(&self, index: usize) -> Option<usize> {
+    pub(crate) fn continuation(&self, index: usize) -> Option<usize> {
         self.continuations.as_ref()?.get(index).copied()
     }
 
     /// Writes the block at an address.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn block(
-        &mut self,
-        block: usize,
-        header: Header,
-    ) -> Result<(), WalkError> {
+    pub(crate) fn block(&mut self, block: usize, header: Header) -> Result<(), WalkError> {
         let (size, tag) = (header.size(), header.tag());
         self.encoder.begin_block(block as u64, size as u64, u32::from(tag))?;
         match tag {
@@ -122,7 +115,7 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
     /// The block that a value points to, if that is in the heap. Of a function within a
     /// closure the closure.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn target(&mut self, value: usize) -> Option<usize> {
+    pub(crate) fn target(&mut self, value: usize) -> Option<usize> {
         if !is_pointer(value) || !self.regions.contains(value) {
             return None;
         }
@@ -180,11 +173,7 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
     }
 
     /// Writes a root, if the value is a block of the heap.
-    pub(in crate::runtimes::ocaml) fn root(
-        &mut self,
-        owner: RootOwner,
-        value: usize,
-    ) -> Result<(), WalkError> {
+    pub(crate) fn root(&mut self, owner: RootOwner, value: usize) -> Result<(), WalkError> {
         if let Some(target) = self.target(value) {
             self.encoder.root(Root { owner, target: target as u64 })?;
         }
@@ -198,11 +187,7 @@ const FIRST_KEY: usize = 2;
 
 impl BlockWriter<'_, '_> {
     /// Writes a list of ephemerons. `none` is `caml_ephe_none`, which stands for nothing.
-    pub(in crate::runtimes::ocaml) fn ephemerons(
-        &mut self,
-        first: usize,
-        none: usize,
-    ) -> Result<(), WalkError> {
+    pub(crate) fn ephemerons(&mut self, first: usize, none: usize) -> Result<(), WalkError> {
         let mut ephemeron = first;
         while ephemeron != 0 {
             self.ephemeron(ephemeron, none)?;

@@ -14,7 +14,7 @@ use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::snapshot::WalkError;
 
 /// Writes the roots. After the blocks.
-pub(in crate::runtimes::ocaml) fn write(
+pub(crate) fn write(
     blocks: &GlobalBlocks,
     known: Option<&GlobalUnits>,
     writer: &mut BlockWriter<'_, '_>,

@@ -14,7 +14,7 @@ use crate::tracer::WORD;
 /// How an exception handler on a stack refers to the next one: by its second word, a number of
 /// words as an OCaml integer.
 #[derive(Clone, Copy)]
-pub(in crate::runtimes::ocaml) enum HandlerLink {
+pub(crate) enum HandlerLink {
     /// From the handler: OCaml 4.
     FromHandler,
     /// From the end of the stack: OCaml 5.
@@ -23,26 +23,26 @@ pub(in crate::runtimes::ocaml) enum HandlerLink {
 
 /// A bytecode stack.
 #[derive(Clone, Copy)]
-pub(in crate::runtimes::ocaml) struct BytecodeStack {
-    pub(in crate::runtimes::ocaml) sp: usize,
+pub(crate) struct BytecodeStack {
+    pub(crate) sp: usize,
     /// Past its last word.
-    pub(in crate::runtimes::ocaml) high: usize,
+    pub(crate) high: usize,
     /// The address of the innermost exception handler.
-    pub(in crate::runtimes::ocaml) handler: usize,
-    pub(in crate::runtimes::ocaml) link: HandlerLink,
+    pub(crate) handler: usize,
+    pub(crate) link: HandlerLink,
 }
 
 /// The frame of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::runtimes::ocaml) struct BytecodeFrame {
+pub(crate) struct BytecodeFrame {
     /// 0 is the newest frame.
-    pub(in crate::runtimes::ocaml) depth: u32,
+    pub(crate) depth: u32,
     /// 0 if there is no frame.
-    pub(in crate::runtimes::ocaml) return_address: u64,
+    pub(crate) return_address: u64,
 }
 
 /// Finds the frames of slots at ascending addresses.
-pub(in crate::runtimes::ocaml) struct BytecodeFrames {
+pub(crate) struct BytecodeFrames {
     words: Words,
     addresses: Addresses,
     stack: BytecodeStack,
@@ -55,7 +55,7 @@ pub(in crate::runtimes::ocaml) struct BytecodeFrames {
 
 impl BytecodeFrames {
     /// `depth`: how many frames are newer than those of this stack.
-    pub(in crate::runtimes::ocaml) fn new(
+    pub(crate) fn new(
         words: Words,
         addresses: Addresses,
         stack: BytecodeStack,
@@ -76,12 +76,12 @@ impl BytecodeFrames {
     }
 
     /// How many frames were found, with those of newer stacks.
-    pub(in crate::runtimes::ocaml) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
     /// The frame of a slot. Slots ascend.
-    pub(in crate::runtimes::ocaml) fn of(&mut self, slot: usize) -> BytecodeFrame {
+    pub(crate) fn of(&mut self, slot: usize) -> BytecodeFrame {
         while self.at <= slot && self.at < self.stack.high {
             self.advance();
         }

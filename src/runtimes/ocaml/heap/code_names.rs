@@ -19,11 +19,7 @@ fn name<'a>(address: u64, found: SourceLocation<'a>) -> Name<'a> {
 
 /// Names the frames of native code. Where calls were inlined, `found` is called for each,
 /// outermost first. Functions are left to the program's symbols.
-pub(in crate::runtimes::ocaml) fn of_native(
-    version: MajorVersion,
-    codes: &Suspended,
-    found: &mut dyn FnMut(Name<'_>),
-) {
+pub(crate) fn of_native(version: MajorVersion, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
     let memory = ProcessMemory::new();
     for table in frames::all_tables(version) {
         // A table that is not as expected names nothing.
@@ -34,11 +30,7 @@ pub(in crate::runtimes::ocaml) fn of_native(
 }
 
 /// Names frames and functions of bytecode.
-pub(in crate::runtimes::ocaml) fn of_bytecode(
-    code: Option<Code>,
-    codes: &Suspended,
-    found: &mut dyn FnMut(Name<'_>),
-) {
+pub(crate) fn of_bytecode(code: Option<Code>, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
     let Some(code) = code else { return };
     let locations = CodeLocations::read(code);
     for &address in &codes.codes {

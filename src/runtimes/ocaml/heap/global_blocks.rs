@@ -9,7 +9,7 @@ use crate::snapshot::WalkError;
 const STRUCTURE: u8 = 0;
 
 /// The blocks that hold variables.
-pub(in crate::runtimes::ocaml) struct GlobalBlocks {
+pub(crate) struct GlobalBlocks {
     /// The table of globals.
     pub(super) table: usize,
     /// Slots that the linker has given: the table holds what they lead to.
@@ -20,7 +20,7 @@ pub(in crate::runtimes::ocaml) struct GlobalBlocks {
 
 impl GlobalBlocks {
     /// `global_data` is the value of `caml_global_data`. `None` before the program has begun.
-    pub(in crate::runtimes::ocaml) fn find(
+    pub(crate) fn find(
         words: Words,
         global_data: usize,
         known: Option<&GlobalUnits>,

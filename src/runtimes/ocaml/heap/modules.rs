@@ -6,16 +6,16 @@ use crate::runtimes::ocaml::unit_name::readable;
 use crate::tracer::WORD;
 
 /// A module of native code.
-pub(in crate::runtimes::ocaml) struct OcamlModule {
+pub(crate) struct OcamlModule {
     /// Its zero-terminated list of blocks with roots: an element of `caml_globals`.
-    pub(in crate::runtimes::ocaml) blocks: usize,
+    pub(crate) blocks: usize,
     /// As it is named in sources, such as `Stdlib.Map`; its number if it is unknown.
-    pub(in crate::runtimes::ocaml) name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
 }
 
 impl OcamlModule {
     /// The addresses of its fields: of all its blocks, one after the other.
-    pub(in crate::runtimes::ocaml) fn fields(&self, words: Words) -> impl Iterator<Item = usize> {
+    pub(crate) fn fields(&self, words: Words) -> impl Iterator<Item = usize> {
         let list = self.blocks;
         let blocks =
             (0..).map(move |index| words.field(list, index)).take_while(|&block| block != 0);
@@ -29,7 +29,7 @@ impl OcamlModule {
 /// address of `caml_globals`, a zero-terminated array that never changes.
 ///
 /// Allocates. Not inside hooks.
-pub(in crate::runtimes::ocaml) fn of_program(globals: usize) -> Vec<OcamlModule> {
+pub(crate) fn of_program(globals: usize) -> Vec<OcamlModule> {
     let mut modules = Vec::new();
     let mut at = globals as *const usize;
     loop {

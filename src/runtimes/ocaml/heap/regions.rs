@@ -4,14 +4,14 @@ use crate::sys::memory::MappedVec;
 
 /// A range in which blocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::runtimes::ocaml) struct Region {
-    pub(in crate::runtimes::ocaml) start: usize,
+pub(crate) struct Region {
+    pub(crate) start: usize,
     /// Past its last byte.
-    pub(in crate::runtimes::ocaml) end: usize,
+    pub(crate) end: usize,
 }
 
 /// The ranges of a heap, by ascending address once they are [sorted](Regions::sort).
-pub(in crate::runtimes::ocaml) struct Regions {
+pub(crate) struct Regions {
     sorted: MappedVec<Region>,
     /// The range of the last address that was found: the next one is often there too.
     last: Region,
@@ -19,18 +19,18 @@ pub(in crate::runtimes::ocaml) struct Regions {
 
 impl Regions {
     /// `None` if there is no memory.
-    pub(in crate::runtimes::ocaml) fn new() -> Option<Regions> {
+    pub(crate) fn new() -> Option<Regions> {
         Some(Regions { sorted: MappedVec::new(1 << 10)?, last: Region { start: 0, end: 0 } })
     }
 
     /// False if there is no memory.
     #[must_use]
-    pub(in crate::runtimes::ocaml) fn add(&mut self, region: Region) -> bool {
+    pub(crate) fn add(&mut self, region: Region) -> bool {
         self.sorted.reserve(1) && self.sorted.push(region)
     }
 
     /// After the last region was added. Those that touch each other become one.
-    pub(in crate::runtimes::ocaml) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         self.sorted.sort_unstable_by_key(|region| region.start);
         let mut kept = 0;
         for index in 1..self.sorted.len() {
@@ -51,7 +51,7 @@ impl Regions {
 
     /// Whether an address is in the heap.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn contains(&mut self, address: usize) -> bool {
+    pub(crate) fn contains(&mut self, address: usize) -> bool {
         let holds = |region: &Region| (region.start..region.end).contains(&address);
         holds(&self.last) || self.find(address)
     }

@@ -18,15 +18,12 @@ const STRING: u8 = 252;
 
 /// The release of native code; `None` in a program without `Sys`. On any thread: the reads cannot
 /// fault, and what they find is checked.
-pub(in crate::runtimes::ocaml) fn of_native() -> Option<String> {
+pub(crate) fn of_native() -> Option<String> {
     release_in(lookup(c"camlStdlib__Sys")?)
 }
 
 /// The same of bytecode. `global_data` is the address of `caml_global_data`.
-pub(in crate::runtimes::ocaml) fn of_bytecode(
-    global_data: usize,
-    units: Option<&GlobalUnits>,
-) -> Option<String> {
+pub(crate) fn of_bytecode(global_data: usize, units: Option<&GlobalUnits>) -> Option<String> {
     let unit = units?.units.iter().find(|unit| unit.name == b"Stdlib.Sys")?;
     let table = read_word(global_data).filter(|&table| is_pointer(table))?;
     let module = read_word(table.checked_add(unit.slot * WORD)?);
@@ -35,10 +32,7 @@ pub(in crate::runtimes::ocaml) fn of_bytecode(
 
 /// Why a heap must not be walked whose runtime is laid out as these releases, if the program
 /// states that it is of another.
-pub(in crate::runtimes::ocaml) fn refusal(
-    laid_out_as: Releases,
-    stated: Option<String>,
-) -> Option<&'static str> {
+pub(crate) fn refusal(laid_out_as: Releases, stated: Option<String>) -> Option<&'static str> {
     const OTHER: &str = "the program states a release of OCaml whose heap heaptap does not know";
     stated.is_some_and(|release| !laid_out_as.contain(&release)).then_some(OTHER)
 }

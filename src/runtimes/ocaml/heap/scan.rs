@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `scanning_action`: a value, and where it is.
-pub(in crate::runtimes::ocaml) type Action = extern "C" fn(usize, *mut usize);
+pub(crate) type Action = extern "C" fn(usize, *mut usize);
 
 /// What is called for each root: with its value and its address.
 type Visitor<'a> = &'a mut dyn FnMut(usize, usize);
@@ -17,10 +17,7 @@ type Visitor<'a> = &'a mut dyn FnMut(usize, usize);
 static VISITOR: AtomicPtr<Visitor<'static>> = AtomicPtr::new(ptr::null_mut());
 
 /// Calls `visit` for each root that `scan` reports to the action that it is passed.
-pub(in crate::runtimes::ocaml) fn scan(
-    scan: impl FnOnce(Action),
-    visit: &mut dyn FnMut(usize, usize),
-) {
+pub(crate) fn scan(scan: impl FnOnce(Action), visit: &mut dyn FnMut(usize, usize)) {
     let mut visitor: Visitor<'_> = visit;
     let before = VISITOR.swap((&raw mut visitor).cast(), Ordering::Relaxed);
     scan(action);

@@ -22,29 +22,29 @@ const MOST: usize = 1 << 16;
 
 /// A thread, by the address of its structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::runtimes::ocaml) struct Thread(pub(in crate::runtimes::ocaml) usize);
+pub(crate) struct Thread(pub(in crate::runtimes::ocaml) usize);
 
 impl Thread {
     /// Its `Thread.id`; 0 if it has none yet.
-    pub(in crate::runtimes::ocaml) fn id(self, words: Words) -> u32 {
+    pub(crate) fn id(self, words: Words) -> u32 {
         self.known_id(words).unwrap_or(0)
     }
 
     /// Its `Thread.id`. The descriptor is a block that begins with it, and `Val_unit` until the
     /// thread has begun.
-    pub(in crate::runtimes::ocaml) fn known_id(self, words: Words) -> Option<u32> {
+    pub(crate) fn known_id(self, words: Words) -> Option<u32> {
         let descriptor = words.field(self.0, DESCRIPTOR);
         is_pointer(descriptor).then(|| (words.field(descriptor, 0) >> 1) as u32)
     }
 
     /// `local_roots` of OCaml 4.
-    pub(in crate::runtimes::ocaml) fn local_roots(self, words: Words) -> usize {
+    pub(crate) fn local_roots(self, words: Words) -> usize {
         words.field(self.0, LOCAL_ROOTS)
     }
 }
 
 /// All threads, if `first` is the address of the structure of one. The first stays first.
-pub(in crate::runtimes::ocaml) fn ring(first: usize) -> Option<MappedVec<Thread>> {
+pub(crate) fn ring(first: usize) -> Option<MappedVec<Thread>> {
     let word = |thread: usize, index: usize| read_word(thread.wrapping_add(index * WORD));
     let mut threads = MappedVec::new(64)?;
     let mut thread = first;

@@ -5,7 +5,7 @@ use crate::tracer::WORD;
 
 /// The permission to read the memory of a runtime whose heap stands still.
 #[derive(Clone, Copy)]
-pub(in crate::runtimes::ocaml) struct Words(());
+pub(crate) struct Words(());
 
 impl Words {
     /// # Safety
@@ -13,50 +13,50 @@ impl Words {
     /// dropped, and its methods are called with addresses only that the runtime itself would
     /// read now: variables of the runtime, words of blocks in its heap, its stacks and
     /// its lists.
-    pub(in crate::runtimes::ocaml) unsafe fn at_rest() -> Words {
+    pub(crate) unsafe fn at_rest() -> Words {
         Words(())
     }
 
     /// The word at an address.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn word(self, address: usize) -> usize {
+    pub(crate) fn word(self, address: usize) -> usize {
         // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
         unsafe { (address as *const usize).read() }
     }
 
     /// Field `index` of a block, or of any structure of words.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn field(self, block: usize, index: usize) -> usize {
+    pub(crate) fn field(self, block: usize, index: usize) -> usize {
         self.word(block.wrapping_add(index.wrapping_mul(WORD)))
     }
 
     /// A 32-bit number, such as a C `int`.
-    pub(in crate::runtimes::ocaml) fn int(self, address: usize) -> i32 {
+    pub(crate) fn int(self, address: usize) -> i32 {
         // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
         unsafe { (address as *const i32).read() }
     }
 
     /// A 16-bit number.
-    pub(in crate::runtimes::ocaml) fn short(self, address: usize) -> u16 {
+    pub(crate) fn short(self, address: usize) -> u16 {
         // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
         unsafe { (address as *const u16).read() }
     }
 
     /// The header of a block.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn header(self, block: usize) -> Header {
+    pub(crate) fn header(self, block: usize) -> Header {
         // SAFETY: `at_rest` requires that a block is there.
         Header(unsafe { values::header(block) })
     }
 
     /// `count` bytes.
-    pub(in crate::runtimes::ocaml) fn bytes<'a>(self, address: usize, count: usize) -> &'a [u8] {
+    pub(crate) fn bytes<'a>(self, address: usize, count: usize) -> &'a [u8] {
         // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
         unsafe { std::slice::from_raw_parts(address as *const u8, count) }
     }
 
     /// The bytes of a C string, at most `limit`.
-    pub(in crate::runtimes::ocaml) fn c_string<'a>(self, address: usize, limit: usize) -> &'a [u8] {
+    pub(crate) fn c_string<'a>(self, address: usize, limit: usize) -> &'a [u8] {
         let is_end = |at: &usize| self.bytes(address.wrapping_add(*at), 1) == [0];
         let length = (0..limit).find(is_end).unwrap_or(limit);
         self.bytes(address, length)
@@ -65,29 +65,29 @@ impl Words {
 
 /// A block's header (`runtime/caml/mlvalues.h`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::runtimes::ocaml) struct Header(pub(in crate::runtimes::ocaml) usize);
+pub(crate) struct Header(pub(in crate::runtimes::ocaml) usize);
 
 impl Header {
     /// Words without the header.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         self.0 >> 10
     }
 
     #[inline]
-    pub(in crate::runtimes::ocaml) fn tag(self) -> u8 {
+    pub(crate) fn tag(self) -> u8 {
         self.0 as u8
     }
 
     /// The colour, which the collector uses.
     #[inline]
-    pub(in crate::runtimes::ocaml) fn colour(self) -> usize {
+    pub(crate) fn colour(self) -> usize {
         self.0 & (3 << 8)
     }
 }
 
 /// Whether a value is a pointer (`Is_block`).
 #[inline]
-pub(in crate::runtimes::ocaml) fn is_pointer(value: usize) -> bool {
+pub(crate) fn is_pointer(value: usize) -> bool {
     value & 1 == 0
 }
