@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 
 use super::image::Symbol;
 use super::patch::{Original, Replacement};
+use super::symbols::function_at;
 
 /// A function of the runtime whose C type is `F`, a function pointer.
 #[derive(Debug)]
@@ -44,10 +45,9 @@ impl<F: Copy> RuntimeFunction<F> {
     /// # Safety
     /// `F` is the type with which the runtime declares the function of this name.
     pub(crate) unsafe fn get(&self) -> F {
-        const { assert!(size_of::<F>() == size_of::<usize>(), "not a function pointer") };
-        // SAFETY: of the same size, and by this function's contract a pointer to a
-        // function of type `F`. The loader keeps the runtime's text mapped.
-        unsafe { std::mem::transmute_copy::<usize, F>(&self.symbol.address) }
+        // SAFETY: by this function's contract a function of type `F`. The loader keeps the
+        // runtime's text mapped.
+        unsafe { function_at(self.symbol.address) }
     }
 
     /// Replaces it by a hook of the same type.

@@ -53,6 +53,33 @@ pub(crate) fn needed(name: &'static CStr) -> Result<usize, Refusal> {
     lookup(name).ok_or(Refusal::Symbol(name))
 }
 
+/// A function that the runtime must have.
+///
+/// # Safety
+/// `F` is the type of a pointer to the function of this name.
+pub(crate) unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, Refusal> {
+    // SAFETY: the address of this function, whose type the caller vouches for.
+    needed(name).map(|address| unsafe { function_at(address) })
+}
+
+/// The function at an address.
+///
+/// # Safety
+/// There is a function, to which `F` is a pointer, and it is never unloaded.
+pub(crate) unsafe fn function_at<F: Copy>(address: usize) -> F {
+    const { assert!(size_of::<F>() == size_of::<usize>(), "not a function pointer") };
+    // SAFETY: of the same size, and by the contract a pointer to such a function.
+    unsafe { std::mem::transmute_copy::<usize, F>(&address) }
+}
+
+/// The first bytes of a function's code, `most` of them or all.
+pub(crate) fn code_of(function: Symbol, most: usize) -> &'static [u8] {
+    let length = function.size.min(most);
+    // SAFETY: the code of a function, which has this size by the symbol or unwind table of its
+    // image, and is never unmapped.
+    unsafe { std::slice::from_raw_parts(function.address as *const u8, length) }
+}
+
 /// The address of a symbol of the runtime: in the linker's table, if the program
 /// brought one; else in the library that was loaded late; else as the loader finds
 /// it.

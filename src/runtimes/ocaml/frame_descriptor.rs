@@ -16,6 +16,46 @@ pub(super) const HAS_DEBUG: u16 = 1;
 pub(super) const HAS_ALLOCATIONS: u16 = 2;
 const FLAGS: u16 = 3;
 
+/// Where its number of live slots is, and where these are.
+pub(super) const LIVE_COUNT: usize = 10;
+pub(super) const LIVE_SLOTS: usize = 12;
+
+/// The slots of a frame that hold values.
+pub(super) struct LiveSlots {
+    /// Its size and flags, or [`RETURN_TO_C`].
+    pub(super) frame: u16,
+    /// From the stack pointer; an odd one is the number of a register.
+    pub(super) offsets: &'static [u16],
+}
+
+impl LiveSlots {
+    /// # Safety
+    /// A descriptor of the program lies there, which is never unloaded.
+    pub(super) unsafe fn read(descriptor: usize) -> LiveSlots {
+        // SAFETY: every descriptor has a frame size.
+        let frame = unsafe { ((descriptor + 8) as *const u16).read() };
+        // SAFETY: every descriptor has a number of live slots.
+        let count = unsafe { ((descriptor + LIVE_COUNT) as *const u16).read() };
+        let count = if frame == RETURN_TO_C { 0 } else { usize::from(count) };
+        let slots = (descriptor + LIVE_SLOTS) as *const u16;
+        // SAFETY: that many slots follow.
+        LiveSlots { frame, offsets: unsafe { std::slice::from_raw_parts(slots, count) } }
+    }
+
+    /// The bytes from its stack pointer to that of its caller.
+    pub(super) fn size(&self) -> usize {
+        usize::from(self.frame & !FLAGS)
+    }
+
+    /// The addresses of the slots. `regs` is where registers were saved.
+    pub(super) fn slots(&self, sp: usize, regs: usize) -> impl Iterator<Item = usize> + use<> {
+        self.offsets.iter().map(move |&offset| match usize::from(offset) {
+            offset if offset & 1 == 1 => regs.wrapping_add((offset >> 1) * size_of::<usize>()),
+            offset => sp + offset,
+        })
+    }
+}
+
 /// One descriptor, read.
 pub(super) struct Descriptor {
     pub(super) return_address: u64,

@@ -41,11 +41,7 @@ const MOST: usize = 100_000;
 
 /// Watches for loaded code from now on. Before the runtime starts. Where that is not
 /// possible, as in native code, backtraces lack its frames.
-<<<<<<< HEAD
-pub(in crate::runtimes::ocaml) fn watch() {
-=======
-pub(crate) fn follow() {
->>>>>>> 282b335 (ocaml: what heap and bytecode share is pub(crate), as in attach)
+pub(crate) fn watch() {
     let load: Option<Entry<Load>> = entry(c"caml_reify_bytecode");
     let release: Option<Entry<Release>> = entry(c"caml_static_release_bytecode");
     let Some((load, release)) = load.zip(release) else { return };

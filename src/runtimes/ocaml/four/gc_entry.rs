@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use super::symbols::Runtime;
 use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::ocaml::descriptors::Descriptors;
+use crate::runtimes::ocaml::frame_descriptor::{LIVE_COUNT, LIVE_SLOTS};
 use crate::runtimes::ocaml::values::part_sizes;
 use crate::runtimes::ocaml::version::MajorVersion;
 use crate::tracer::PartSizes;
@@ -39,11 +40,6 @@ pub(super) type Dispatch = extern "C-unwind" fn(usize, c_int, c_int, *const u8);
 
 /// `CAML_DO_TRACK | CAML_FROM_CAML` (`runtime/caml/memory.h`).
 const FROM_OCAML: c_int = 1 | 2;
-
-/// `frame_descr` (`runtime/caml/stack.h`): where the number of live slots is, and
-/// the slots. Behind them are the lengths, and in front of those how many.
-const LIVE_COUNT: usize = 10;
-const LIVE_SLOTS: usize = 12;
 
 /// What native code allocates in one go.
 #[derive(Clone, Copy)]
@@ -102,7 +98,7 @@ impl GcEntry {
         // left a descriptor with allocation lengths (`runtime/signals_nat.c`).
         let slots = unsafe { descriptor.wrapping_add(LIVE_COUNT).cast::<u16>().read() };
         let count = descriptor.wrapping_add(LIVE_SLOTS + 2 * usize::from(slots));
-        // SAFETY: the same descriptor; its lengths begin with their count.
+        // SAFETY: the same descriptor; its lengths are behind the slots, and begin with their count.
         Allocation { count: unsafe { count.read() }, lengths: count.wrapping_add(1) }
     }
 

@@ -1,10 +1,11 @@
 //! Blocks, by their tags (`runtime/caml/mlvalues.h`).
 
-use heaptap_heap::{MAX_STRING, Root, RootOwner};
+use heaptap_heap::{Finaliser, FinaliserKind, MAX_STRING, Root, RootOwner, Segment, SegmentKind};
 
+use super::NO_MEMORY;
 use super::bigarray::Bigarray;
 use super::global_blocks::GlobalBlocks;
-use super::regions::Regions;
+use super::regions::{Region, Regions};
 use super::seen::SeenSet;
 use super::words::{Header, Words, is_pointer};
 use crate::snapshot::{HeapEncoder, WalkError};
@@ -34,44 +35,66 @@ pub(crate) struct BlockWriter<'a, 'w> {
 }
 
 impl<'a, 'w> BlockWriter<'a, 'w> {
+    /// `globals`: in bytecode, blocks whose fields are roots, and not written with the blocks.
     pub(crate) fn new(
         words: Words,
         encoder: &'a mut HeapEncoder<'w>,
         string_bytes: u32,
+        globals: Option<GlobalBlocks>,
     ) -> Result<BlockWriter<'a, 'w>, WalkError> {
-        const MEMORY: WalkError = WalkError::Write(libc::ENOMEM);
         Ok(BlockWriter {
             words,
             encoder,
-            regions: Regions::new().ok_or(MEMORY)?,
-            customs: SeenSet::new(10).ok_or(MEMORY)?,
+            regions: Regions::new().ok_or(NO_MEMORY)?,
+            customs: SeenSet::new(10).ok_or(NO_MEMORY)?,
             string_bytes: (string_bytes as usize).min(MAX_STRING),
             continuations: None,
-            globals: None,
+            globals,
         })
     }
 
-    /// In bytecode: the fields of these blocks are roots, and not written with the blocks.
-    pub(crate) fn with_globals(mut self, globals: Option<GlobalBlocks>) -> Self {
-        self.globals = globals;
-        self
-    }
-
-    /// Takes back what [`BlockWriter::with_globals`] was passed, when all blocks are written.
+    /// Takes back the blocks that hold variables, when all blocks are written.
     pub(crate) fn take_globals(&mut self) -> Option<GlobalBlocks> {
         self.globals.take()
     }
 
     /// In a runtime with continuations: remembers them.
-    pub(crate) fn with_continuations(mut self) -> Result<Self, WalkError> {
-        let room = MappedVec::new(256).ok_or(WalkError::Write(libc::ENOMEM))?;
-        self.continuations = Some(room);
-        Ok(self)
+    pub(crate) fn remember_continuations(&mut self) -> Result<(), WalkError> {
+        self.continuations = Some(MappedVec::new(256).ok_or(NO_MEMORY)?);
+        Ok(())
     }
 
     /// The continuation that was written after `index` others.
     pub(crate) fn continuation(&self, index: usize) -> Option<usize> {
         self.continuations.as_ref()?.get(index).copied()
+    }
+
+    /// Writes a part of the heap, to be followed by its blocks.
+    pub(crate) fn segment(&mut self, kind: SegmentKind, region: Region) -> Result<(), WalkError> {
+        let words = ((region.end - region.start) / WORD) as u64;
+        Ok(self.encoder.segment(Segment { kind, start: region.start as u64, words })?)
+    }
+
+    /// Writes the blocks of a region without gaps that `is_block` accepts, by the address of their
+    /// header. `beyond` is the error if one of them is too long.
+    pub(crate) fn blocks(
+        &mut self,
+        region: Region,
+        beyond: WalkError,
+        is_block: impl Fn(usize, Header) -> bool,
+    ) -> Result<(), WalkError> {
+        let mut at = region.start;
+        while at < region.end {
+            let block = at + WORD;
+            let header = Header(self.words.word(at));
+            let next = header.size().checked_mul(WORD).and_then(|bytes| block.checked_add(bytes));
+            let Some(next) = next.filter(|&next| next <= region.end) else { return Err(beyond) };
+            if is_block(at, header) {
+                self.block(block, header)?;
+            }
+            at = next;
+        }
+        Ok(())
     }
 
     /// Writes the block at an address.
@@ -86,7 +109,7 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             CONTINUATION => {
                 if let Some(continuations) = &mut self.continuations {
                     if !continuations.push(block) {
-                        return Err(WalkError::Write(libc::ENOMEM));
+                        return Err(NO_MEMORY);
                     }
                 } else {
                     self.pointers(block, 0, size)?;
@@ -178,6 +201,22 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             self.encoder.root(Root { owner, target: target as u64 })?;
         }
         Ok(())
+    }
+}
+
+/// Words of a `struct final` (`runtime/finalise.c`): function, value, and an int.
+pub(crate) const FINALISER_WORDS: usize = 3;
+
+impl BlockWriter<'_, '_> {
+    /// Writes a finaliser. Function and value are 0 if they are not in the heap.
+    pub(crate) fn finaliser(
+        &mut self,
+        kind: FinaliserKind,
+        function: usize,
+        value: usize,
+    ) -> Result<(), WalkError> {
+        let [function, value] = [function, value].map(|part| self.target(part).unwrap_or(0) as u64);
+        Ok(self.encoder.finaliser(Finaliser { kind, value, function })?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which blocks of the heap hold the variables of a bytecode program.
 
+use super::NO_MEMORY;
 use super::seen::SeenSet;
 use super::words::{Words, is_pointer};
 use crate::runtimes::ocaml::bytecode::{GlobalUnits, Unit};
@@ -31,7 +32,7 @@ impl GlobalBlocks {
         let units = known.map_or(&[][..], |known| &known.units);
         // Half of the places of a set stay empty.
         let bits = (units.len() * 2 + 1).next_power_of_two().ilog2().max(6);
-        let set = SeenSet::new(bits).ok_or(WalkError::Write(libc::ENOMEM))?;
+        let set = SeenSet::new(bits).ok_or(NO_MEMORY)?;
         let size = words.header(global_data).size();
         let linked = known.map_or(0, |known| known.slots.min(size));
         let mut blocks = GlobalBlocks { table: global_data, linked, units: set };

@@ -1,5 +1,6 @@
 //! Writing OCaml's heap into a snapshot: what OCaml 4 and 5 have in common.
 //!
+//! - `walker`: the heap of either, as snapshots see it; `code_kind`: native code or bytecode.
 //! - `words`: reads the runtime's memory; `regions`: which addresses are in the heap.
 //! - `blocks`: one block by its tag; `bigarray`: what those keep outside the heap; `seen`: the kinds of custom blocks that occurred,
 //!   each once.
@@ -11,21 +12,23 @@
 //! Everything but these three runs while the heap stands still, at a safe point or in a copy of
 //! the process, and neither allocates nor locks.
 
-/// With `c` in `OCAMLRUNPARAM` the runtime frees its heap while the program exits, where exit
-/// handlers and threads of ours could still want to walk it.
-pub(super) const CLEANS_UP: &str = "OCAMLRUNPARAM has c: the runtime frees its heap at exit, \
-                                    and heaptap takes no snapshots of such a program; remove the c";
-
 mod bigarray;
 pub(super) mod blocks;
 pub(super) mod bytecode_globals;
 pub(super) mod bytecode_stack;
-pub(super) mod code_names;
+pub(super) mod code_kind;
+mod code_names;
 pub(super) mod global_blocks;
 pub(super) mod modules;
 pub(super) mod regions;
-pub(super) mod release;
+mod release;
 pub(super) mod scan;
 mod seen;
 pub(super) mod threads;
+pub(super) mod walker;
 pub(super) mod words;
+
+use crate::snapshot::WalkError;
+
+/// There is no memory for what a walk has to remember.
+pub(super) const NO_MEMORY: WalkError = WalkError::Write(libc::ENOMEM);

@@ -1,8 +1,12 @@
 //! Names of the program's modules.
 
+use heaptap_heap::RootOwner;
+
+use super::blocks::BlockWriter;
 use super::words::Words;
 use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::unit_name::readable;
+use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 
 /// A module of native code.
@@ -13,16 +17,27 @@ pub(crate) struct OcamlModule {
     pub(crate) name: Vec<u8>,
 }
 
-impl OcamlModule {
-    /// The addresses of its fields: of all its blocks, one after the other.
-    pub(crate) fn fields(&self, words: Words) -> impl Iterator<Item = usize> {
-        let list = self.blocks;
-        let blocks =
-            (0..).map(move |index| words.field(list, index)).take_while(|&block| block != 0);
-        blocks.flat_map(move |block| {
-            (0..words.header(block).size()).map(move |index| block + index * WORD)
-        })
+/// The addresses of the fields of all blocks of a list, one after the other.
+fn fields(list: usize, words: Words) -> impl Iterator<Item = usize> {
+    let blocks = (0..).map(move |index| words.field(list, index)).take_while(|&block| block != 0);
+    blocks.flat_map(move |block| {
+        (0..words.header(block).size()).map(move |index| block + index * WORD)
+    })
+}
+
+/// Writes modules and their fields. `value` is what a field holds, by its address.
+pub(crate) fn write(
+    modules: &[OcamlModule],
+    writer: &mut BlockWriter<'_, '_>,
+    mut value: impl FnMut(usize) -> Result<usize, WalkError>,
+) -> Result<(), WalkError> {
+    for (module, OcamlModule { blocks, name }) in (0..).zip(modules) {
+        writer.encoder.module(module, name)?;
+        for (field, slot) in (0..).zip(fields(*blocks, writer.words)) {
+            writer.root(RootOwner::Global { module, field }, value(slot)?)?;
+        }
     }
+    Ok(())
 }
 
 /// The modules of the program, in the order in which they were linked. `globals` is the

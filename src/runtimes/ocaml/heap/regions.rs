@@ -1,5 +1,7 @@
 //! Which addresses are in the heap.
 
+use super::NO_MEMORY;
+use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
 
 /// A range in which blocks lie.
@@ -23,10 +25,10 @@ impl Regions {
         Some(Regions { sorted: MappedVec::new(1 << 10)?, last: Region { start: 0, end: 0 } })
     }
 
-    /// False if there is no memory.
-    #[must_use]
-    pub(crate) fn add(&mut self, region: Region) -> bool {
-        self.sorted.reserve(1) && self.sorted.push(region)
+    /// Fails if there is no memory.
+    pub(crate) fn add(&mut self, region: Region) -> Result<(), WalkError> {
+        let is_added = self.sorted.reserve(1) && self.sorted.push(region);
+        if is_added { Ok(()) } else { Err(NO_MEMORY) }
     }
 
     /// After the last region was added. Those that touch each other become one.
@@ -78,7 +80,7 @@ mod tests {
         let mut regions = Regions::new().unwrap();
         assert!(!regions.contains(0x1000));
         for start in [0x9000, 0x1000, 0x5000, 0xa000] {
-            assert!(regions.add(Region { start, end: start + 0x1000 }));
+            regions.add(Region { start, end: start + 0x1000 }).unwrap();
         }
         regions.sort();
         for (address, is_inside) in [

@@ -7,21 +7,52 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::snapshot::WalkError;
+
 /// `scanning_action`: a value, and where it is.
 pub(crate) type Action = extern "C" fn(usize, *mut usize);
 
-/// What is called for each root: with its value and its address.
+/// What is called for each root, with its value and its address, until it fails.
+pub(crate) type RootVisitor<'a> = &'a mut dyn FnMut(usize, usize) -> Result<(), WalkError>;
+
+/// The same as a C function calls it, which goes on whatever happens.
 type Visitor<'a> = &'a mut dyn FnMut(usize, usize);
 
 /// Points to the visitor while a scan is under way.
 static VISITOR: AtomicPtr<Visitor<'static>> = AtomicPtr::new(ptr::null_mut());
 
 /// Calls `visit` for each root that `scan` reports to the action that it is passed.
-pub(crate) fn scan(scan: impl FnOnce(Action), visit: &mut dyn FnMut(usize, usize)) {
-    let mut visitor: Visitor<'_> = visit;
-    let before = VISITOR.swap((&raw mut visitor).cast(), Ordering::Relaxed);
-    scan(action);
-    VISITOR.store(before, Ordering::Relaxed);
+pub(crate) fn scan(scan: impl FnOnce(Action), visit: RootVisitor<'_>) -> Result<(), WalkError> {
+    until_error(visit, |mut visitor| {
+        let before = VISITOR.swap((&raw mut visitor).cast(), Ordering::Relaxed);
+        scan(action);
+        VISITOR.store(before, Ordering::Relaxed);
+    })
+}
+
+/// How many roots `scan` reports.
+pub(crate) fn count(report: impl FnOnce(Action)) -> u64 {
+    let mut count = 0;
+    let visit = &mut |_, _| {
+        count += 1;
+        Ok(())
+    };
+    _ = scan(report, visit);
+    count
+}
+
+/// Has `scan` call `visit`, but no more once that has failed.
+pub(crate) fn until_error(
+    visit: RootVisitor<'_>,
+    scan: impl FnOnce(Visitor<'_>),
+) -> Result<(), WalkError> {
+    let mut result = Ok(());
+    scan(&mut |value, slot| {
+        if result.is_ok() {
+            result = visit(value, slot);
+        }
+    });
+    result
 }
 
 extern "C" fn action(value: usize, slot: *mut usize) {
@@ -38,13 +69,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reported_root_is_visited() {
+    fn each_reported_root_is_visited_until_an_error() {
         let mut words = [3usize, 5, 8];
         let mut visited = Vec::new();
         let report = |action: Action| words.iter_mut().for_each(|word| action(*word, word));
-        scan(report, &mut |value, slot| visited.push((value, slot)));
+        let visit = &mut |value, slot| {
+            visited.push((value, slot));
+            if value == 5 { Err(WalkError::Heap("the end")) } else { Ok(()) }
+        };
+        assert!(scan(report, visit).is_err());
         let expected: Vec<_> =
-            words.iter().map(|word| (*word, ptr::from_ref(word) as usize)).collect();
+            words.iter().take(2).map(|word| (*word, ptr::from_ref(word) as usize)).collect();
         assert_eq!(visited, expected);
         action(1, ptr::null_mut());
     }

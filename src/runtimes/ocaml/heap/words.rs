@@ -36,12 +36,6 @@ impl Words {
         unsafe { (address as *const i32).read() }
     }
 
-    /// A 16-bit number.
-    pub(crate) fn short(self, address: usize) -> u16 {
-        // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
-        unsafe { (address as *const u16).read() }
-    }
-
     /// The header of a block.
     #[inline]
     pub(crate) fn header(self, block: usize) -> Header {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::variables::Variables;
+use crate::runtimes::ocaml::heap::NO_MEMORY;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
@@ -58,12 +59,11 @@ impl Domains {
     /// While all domains wait. In the copy, where the runtime's thread-local variables
     /// matter no more; otherwise they are restored.
     pub(super) fn find(variables: &Variables, words: Words) -> Result<Domains, WalkError> {
-        const MEMORY: WalkError = WalkError::Write(libc::ENOMEM);
         let own = variables.current_state();
         let most = most(variables);
         let count = COUNT.load(Ordering::Acquire).min(MOST);
         let waiting = WAITING.get(..count).unwrap_or_default();
-        let mut all = MappedVec::new(128).ok_or(MEMORY)?;
+        let mut all = MappedVec::new(128).ok_or(NO_MEMORY)?;
         for index in 0..most {
             (variables.init_domain_self)(index as i32);
             let state = variables.current_state();
@@ -72,7 +72,7 @@ impl Domains {
             }
             let waits = waiting.iter().any(|waiting| waiting.load(Ordering::Acquire) == state);
             if !all.push(DomainState { state, waits }) {
-                return Err(MEMORY);
+                return Err(NO_MEMORY);
             }
         }
         // An `int`.

@@ -1,10 +1,10 @@
 //! Finalisers and ephemerons (`runtime/caml/finalise.h` and `weak.h`, 5.3.0).
 
-use heaptap_heap::{Finaliser, FinaliserKind};
+use heaptap_heap::FinaliserKind;
 
 use super::domains::Domains;
 use super::variables::Variables;
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::blocks::{BlockWriter, FINALISER_WORDS};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 
@@ -14,9 +14,6 @@ const TABLES: [(usize, FinaliserKind); 2] = [(0, FinaliserKind::First), (5, Fina
 const YOUNG: usize = 2;
 const DUE: usize = 10;
 const NEXT: usize = 13;
-
-/// The size of a `struct final`: function, value, and an int.
-const ENTRY: usize = 3 * WORD;
 
 /// `struct final_todo`: next, size, items.
 const DUE_SIZE: usize = WORD;
@@ -54,29 +51,27 @@ fn write_info(writer: &mut BlockWriter<'_, '_>, info: usize) -> Result<(), WalkE
     let words = writer.words;
     for (table, kind) in TABLES {
         let (start, entries) = (words.field(info, table), words.field(info, table + YOUNG));
-        for index in 0..entries {
-            write_entry(writer, start + index * ENTRY, kind)?;
-        }
+        write_entries(writer, start, entries, kind)?;
     }
     let mut due = words.field(info, DUE);
     while due != 0 {
         let entries = usize::try_from(words.int(due + DUE_SIZE)).unwrap_or(0);
-        for index in 0..entries {
-            write_entry(writer, due + DUE_ITEMS + index * ENTRY, FinaliserKind::Pending)?;
-        }
+        write_entries(writer, due + DUE_ITEMS, entries, FinaliserKind::Pending)?;
         due = words.field(due, 0);
     }
     Ok(())
 }
 
-fn write_entry(
+fn write_entries(
     writer: &mut BlockWriter<'_, '_>,
-    entry: usize,
+    start: usize,
+    entries: usize,
     kind: FinaliserKind,
 ) -> Result<(), WalkError> {
     let words = writer.words;
-    let function = writer.target(words.field(entry, 0)).unwrap_or(0) as u64;
-    let value = writer.target(words.field(entry, 1)).unwrap_or(0) as u64;
-    writer.encoder.finaliser(Finaliser { kind, value, function })?;
+    for index in 0..entries {
+        let entry = start + index * FINALISER_WORDS * WORD;
+        writer.finaliser(kind, words.field(entry, 0), words.field(entry, 1))?;
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The blocks of the major heap, in pools and by themselves, and of the young heaps
 //! (`runtime/shared_heap.c`, 5.3.0).
 
-use heaptap_heap::{Segment, SegmentKind};
+use heaptap_heap::SegmentKind;
 
 use super::domains::Domains;
 use super::variables::Variables;
@@ -43,16 +43,8 @@ pub(super) fn write(
     domains: &Domains,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
-    const MEMORY: WalkError = WalkError::Write(libc::ENOMEM);
     let words = writer.words;
-    let mut is_added = true;
-    for_each_part(variables, domains, words, &mut |part| {
-        is_added &= writer.regions.add(part.region(words));
-        Ok(())
-    })?;
-    if !is_added {
-        return Err(MEMORY);
-    }
+    for_each_part(variables, domains, words, &mut |part| writer.regions.add(part.region(words)))?;
     writer.regions.sort();
     let garbage = words.field(variables.heap_state, GARBAGE);
     for_each_part(variables, domains, words, &mut |part| part.write(writer, garbage))
@@ -122,6 +114,7 @@ impl Part {
     }
 
     fn write(self, writer: &mut BlockWriter<'_, '_>, garbage: usize) -> Result<(), WalkError> {
+        const BEYOND: WalkError = WalkError::Heap("a block beyond a young heap");
         let words = writer.words;
         let region = self.region(words);
         let kind = match self {
@@ -129,8 +122,7 @@ impl Part {
             Part::Large(_) => SegmentKind::Large,
             Part::Young(_) => SegmentKind::Young,
         };
-        let length = ((region.end - region.start) / WORD) as u64;
-        writer.encoder.segment(Segment { kind, start: region.start as u64, words: length })?;
+        writer.segment(kind, region)?;
         let is_block = |header: Header| header.0 != 0 && header.0 & COLOUR != garbage;
         match self {
             Part::Pool(pool) => write_pool(writer, pool, is_block),
@@ -139,7 +131,8 @@ impl Part {
                 let block = region.start + WORD;
                 if is_block(header) { writer.block(block, header) } else { Ok(()) }
             }
-            Part::Young(region) => write_young(writer, region),
+            // It has no gaps.
+            Part::Young(region) => writer.blocks(region, BEYOND, |_, _| true),
         }
     }
 }
@@ -166,22 +159,6 @@ fn write_pool(
             }
             writer.block(at + WORD, header)?;
         }
-    }
-    Ok(())
-}
-
-/// A young heap has no gaps.
-fn write_young(writer: &mut BlockWriter<'_, '_>, region: Region) -> Result<(), WalkError> {
-    let mut at = region.start;
-    while at < region.end {
-        let block = at + WORD;
-        let header = Header(writer.words.word(at));
-        let next = header.size().checked_mul(WORD).and_then(|bytes| block.checked_add(bytes));
-        let Some(next) = next.filter(|&next| next <= region.end) else {
-            return Err(WalkError::Heap("a block beyond a young heap"));
-        };
-        writer.block(block, header)?;
-        at = next;
     }
     Ok(())
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use super::responses::{self, Permit};
 use super::{Heap, domains, roots, watcher};
 use crate::runtimes::ocaml::five::domain::{self, Domain};
+use crate::runtimes::ocaml::hook_variable::HookBefore;
 use crate::sys::futex::EventCount;
 use crate::{control, snapshot};
 
-/// The hook that was there before ours; 0 if there was none.
-static BEFORE: AtomicUsize = AtomicUsize::new(0);
+static BEFORE: HookBefore = HookBefore::none();
 
 /// How many domains have arrived in this collection, and whether they wait.
 static ARRIVED: AtomicU64 = AtomicU64::new(0);
@@ -27,26 +27,15 @@ static CHANGED: EventCount = EventCount::new();
 
 /// Sets the hook. Before `main`.
 pub(super) fn install(heap: &'static Heap) {
-    let hook = heap.variables.minor_gc_begin_hook as *const AtomicUsize;
     // SAFETY: `_Atomic caml_timing_hook caml_minor_gc_begin_hook` is a variable of the
     // runtime (`runtime/misc.c`), which is never unloaded.
-    let hook = unsafe { &*hook };
-    let ours = collection_begins as extern "C" fn() as usize;
-    let before = hook.swap(ours, Ordering::AcqRel);
-    if before != ours {
-        BEFORE.store(before, Ordering::Release);
-    }
+    unsafe { BEFORE.set(heap.variables.minor_gc_begin_hook, collection_begins) };
 }
 
 /// On each domain that takes part in a minor collection.
 extern "C" fn collection_begins() {
-    let before = BEFORE.load(Ordering::Acquire);
-    if before != 0 {
-        // SAFETY: the hook that was set before ours: `void (*)(void)`.
-        let before = unsafe { std::mem::transmute::<usize, extern "C" fn()>(before) };
-        before();
-    }
-    let Some(heap) = super::HEAP.get() else { return };
+    BEFORE.call();
+    let Some(heap) = super::heap() else { return };
     let major_cycles = heap.variables.major_cycles as *const AtomicU64;
     // SAFETY: `uintnat caml_major_cycles_completed` is a variable of the runtime
     // (`runtime/major_gc.c`), which changes while all domains stand still.

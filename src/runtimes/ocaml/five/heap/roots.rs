@@ -13,13 +13,13 @@ use super::stack_memory::{Continuation, StackMemory};
 use super::stack_slot::{SlotPlace, StackTop};
 use super::systhreads::{HookPart, HookReport};
 use super::thread_structure::{ThreadRoots, is_readable};
-use super::variables::{CodeKind, Variables};
-use crate::runtimes::ocaml::bytecode::GlobalUnits;
+use super::variables::Variables;
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::bytecode_globals;
-use crate::runtimes::ocaml::heap::modules::OcamlModule;
+use crate::runtimes::ocaml::heap::code_kind::CodeKind;
+use crate::runtimes::ocaml::heap::walker::Globals;
 use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{NO_MEMORY, bytecode_globals, modules};
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
 use crate::sys::process_memory::ProcessMemory;
@@ -38,18 +38,9 @@ pub(super) fn collect_global(variables: &Variables) {
     }
     let Some(roots) = global.as_mut() else { return };
     roots.truncate(0);
-    if !collect(|action, data| (variables.scan_global_roots)(action, data), roots) {
+    if collect(|action, data| (variables.scan_global_roots)(action, data), roots).is_err() {
         *global = None;
     }
-}
-
-/// What is known of the program's modules.
-#[derive(Clone, Copy)]
-pub(super) struct Globals<'a> {
-    /// Of native code.
-    pub(super) modules: &'a [OcamlModule],
-    /// Of bytecode.
-    pub(super) units: Option<&'a GlobalUnits>,
 }
 
 /// Writes all roots but finalisers and ephemerons.
@@ -84,14 +75,14 @@ struct DomainRoots {
 fn write_global(
     variables: &Variables,
     domains: &Domains,
-    Globals { modules, units }: Globals<'_>,
+    Globals { modules: program, units }: Globals<'_>,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
     const WRONG: WalkError = WalkError::Heap("the roots of modules");
     let Ok(global) = GLOBAL.lock() else { return Err(WRONG) };
-    let roots = global.as_ref().ok_or(WalkError::Write(libc::ENOMEM))?;
+    let roots = global.as_ref().ok_or(NO_MEMORY)?;
     let words = writer.words;
-    let first = modules.iter().map(|module| words.word(module.blocks)).find(|&block| block != 0);
+    let first = program.iter().map(|module| words.word(module.blocks)).find(|&block| block != 0);
     let from_c = first
         .and_then(|first| roots.iter().position(|root| root.slot == first))
         .unwrap_or(roots.len());
@@ -112,22 +103,15 @@ fn write_global(
         }
     }
     let mut rest = roots.iter().skip(from_c);
-    for (index, module) in modules.iter().enumerate() {
-        let id = index as u32;
-        writer.encoder.module(id, &module.name)?;
-        for (field, slot) in module.fields(words).enumerate() {
-            let root = rest.next().filter(|root| root.slot == slot).ok_or(WRONG)?;
-            let owner = RootOwner::Global { module: id, field: field as u32 };
-            writer.root(owner, root.value)?;
-        }
-    }
-    let plugins = modules.len() as u32;
-    for (field, root) in rest.enumerate() {
+    modules::write(program, writer, |slot| {
+        rest.next().filter(|root| root.slot == slot).map(|root| root.value).ok_or(WRONG)
+    })?;
+    let module = program.len() as u32;
+    for (field, root) in (0..).zip(rest) {
         if field == 0 {
-            writer.encoder.module(plugins, b"plugins")?;
+            writer.encoder.module(module, b"plugins")?;
         }
-        let owner = RootOwner::Global { module: plugins, field: field as u32 };
-        writer.root(owner, root.value)?;
+        writer.root(RootOwner::Global { module, field }, root.value)?;
     }
     Ok(())
 }
@@ -183,13 +167,7 @@ fn write_domain(
     let report = |action: ScanningAction, data: *mut c_void| {
         (variables.scan_local_roots)(action, 0, data, local_roots, 0, 0);
     };
-    let mut result = Ok(());
-    scan(report, &mut |value, _| {
-        if result.is_ok() {
-            result = writer.root(RootOwner::LocalC { thread }, value);
-        }
-    });
-    result?;
+    scan(report, &mut |value, _| writer.root(RootOwner::LocalC { thread }, value))?;
     let top = StackTop {
         stack: field(variables.layout.current_stack),
         gc_regs: field(variables.heap.gc_regs),
@@ -262,30 +240,28 @@ fn write_stack(
         (variables.scan_stack)(action, 0, data, stack, gc_regs);
     };
     let mut expected = 0;
-    let mut result = Ok(());
     match &variables.code {
         CodeKind::Bytecode { code, .. } => {
             let mut frames = code.map(|code| FiberFrames::new(writer.words, code, top));
             scan(report, &mut |value, slot| {
-                if result.is_ok() {
-                    let place = match &mut frames {
-                        Some(frames) => frames.of(slot, expected),
-                        None => SlotPlace { index: expected, ..SlotPlace::default() },
-                    };
-                    result = writer.root(owner(place), value);
-                    expected += 1;
-                }
-            });
+                let place = match &mut frames {
+                    Some(frames) => frames.of(slot, expected),
+                    None => SlotPlace { index: expected, ..SlotPlace::default() },
+                };
+                expected += 1;
+                writer.root(owner(place), value)
+            })
         }
         CodeKind::Native { descriptors, .. } => {
             let slots = stack::write(writer, descriptors, top, owner)?;
-            scan(report, &mut |_, _| expected += 1);
-            if slots != u64::from(expected) {
-                return Err(WalkError::Heap("the roots on a stack"));
-            }
+            scan(report, &mut |_, _| {
+                expected += 1;
+                Ok(())
+            })?;
+            let is_same = slots == u64::from(expected);
+            if is_same { Ok(()) } else { Err(WalkError::Heap("the roots on a stack")) }
         }
     }
-    result
 }
 
 /// The stacks of suspended fibers. A continuation is a block whose first field points to one.

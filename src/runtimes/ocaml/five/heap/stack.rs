@@ -8,19 +8,13 @@ use heaptap_heap::RootOwner;
 use super::stack_slot::{MOST_EMPTY_FIBERS, SlotPlace, StackTop};
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
+use crate::runtimes::ocaml::frame_descriptor::{LiveSlots, RETURN_TO_C};
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::WORD;
 
-/// `frame_descr` (`runtime/caml/frame_descriptors.h`): where its parts are, in bytes.
-const FRAME_SIZE: usize = 8;
-const LIVE_COUNT: usize = 10;
-const LIVE_SLOTS: usize = 12;
-
-/// The frame at which OCaml code was called from C.
-const RETURN_TO_C: u16 = 0xffff;
 /// `Saved_gc_regs` and `Stack_header_size` (`runtime/caml/stack.h`), in bytes.
 const SAVED_GC_REGS: usize = 24;
 const STACK_HEADER: usize = 32;
@@ -96,7 +90,7 @@ fn newest_frame(words: Words, descriptors: &Descriptors, first: usize) -> u64 {
             let return_address = words.word(sp) as u64;
             let descriptor = descriptors.record(return_address) as usize;
             // SAFETY: a descriptor of the runtime's index, which is constant data of the program.
-            if descriptor == 0 || unsafe { frame(descriptor) }.0 != RETURN_TO_C {
+            if descriptor == 0 || unsafe { LiveSlots::read(descriptor) }.frame != RETURN_TO_C {
                 return return_address;
             }
         }
@@ -111,16 +105,14 @@ fn newest_frame(words: Words, descriptors: &Descriptors, first: usize) -> u64 {
 /// `Effect.Unhandled` its first field is left as it was (`caml_perform`, `runtime/amd64.S`, 5.3.0).
 /// The stack of one that is alive always passes. The reads cannot fault.
 pub(super) fn is_whole(memory: &ProcessMemory, descriptors: &Descriptors, first: usize) -> bool {
+    ends(first, |stack| parent_of_whole(memory, descriptors, stack))
+}
+
+/// Whether a chain of stacks ends, where `parent` finds that of each, or `None` if it is no stack.
+pub(super) fn ends(first: usize, parent: impl Fn(usize) -> Option<usize>) -> bool {
     const MOST_FIBERS: usize = 1 << 20;
-    let mut stack = first;
-    for _ in 0..MOST_FIBERS {
-        if stack == 0 {
-            return true;
-        }
-        let Some(parent) = parent_of_whole(memory, descriptors, stack) else { return false };
-        stack = parent;
-    }
-    false
+    let chain = std::iter::successors(Some(first), |&stack| parent(stack));
+    chain.take(MOST_FIBERS).any(|stack| stack == 0)
 }
 
 /// The parent of a stack whose frames end at its handler; `None` if they do not.
@@ -146,34 +138,19 @@ fn parent_of_whole(
                 return None;
             }
             // SAFETY: a descriptor of the runtime's index, which is constant data of the program.
-            let (size, slots) = unsafe { frame(descriptor) };
-            if size == RETURN_TO_C {
+            let frame = unsafe { LiveSlots::read(descriptor) };
+            if frame.frame == RETURN_TO_C {
                 has_regs = true;
                 sp += STACK_HEADER;
                 break;
             }
-            if !has_regs && slots.iter().any(|&offset| offset & 1 == 1) {
+            if !has_regs && frame.offsets.iter().any(|&offset| offset & 1 == 1) {
                 return None;
             }
-            sp += usize::from(size & 0xfffc);
+            sp += frame.size();
         }
     }
     word(high, HANDLER_PARENT)
-}
-
-/// The size of a frame, and where its live slots are.
-///
-/// # Safety
-/// `descriptor` is the address of a `frame_descr` of the runtime.
-unsafe fn frame(descriptor: usize) -> (u16, &'static [u16]) {
-    // SAFETY: by the contract a descriptor, which has this field.
-    let size = unsafe { ((descriptor + FRAME_SIZE) as *const u16).read() };
-    // SAFETY: by the contract a descriptor, which has this field too.
-    let count = unsafe { ((descriptor + LIVE_COUNT) as *const u16).read() };
-    let count = if size == RETURN_TO_C { 0 } else { usize::from(count) };
-    let slots = (descriptor + LIVE_SLOTS) as *const u16;
-    // SAFETY: that many slots follow (`runtime/caml/frame_descriptors.h`).
-    (size, unsafe { std::slice::from_raw_parts(slots, count) })
 }
 
 /// Visits the slots of one stack, whose first frame has this depth. Returns the depth of the
@@ -201,23 +178,17 @@ fn for_each_in_fiber(
                 return Err(NO_FRAME);
             }
             // SAFETY: a descriptor of the runtime's index, which is constant data of the program.
-            let (size, slots) = unsafe { frame(descriptor) };
-            if size == RETURN_TO_C {
+            let frame = unsafe { LiveSlots::read(descriptor) };
+            if frame.frame == RETURN_TO_C {
                 regs = words.word(sp + SAVED_GC_REGS);
                 sp += STACK_HEADER;
                 break;
             }
-            for (index, &offset) in (0..).zip(slots) {
-                let offset = usize::from(offset);
-                // An odd offset is the number of a register.
-                let is_register = offset & 1 == 1;
-                let address =
-                    if is_register { regs.wrapping_add((offset >> 1) * WORD) } else { sp + offset };
+            for (index, address) in (0..).zip(frame.slots(sp, regs)) {
                 let place = SlotPlace { depth, return_address, index, is_handler: false };
                 visit(StackSlot { address, place })?;
             }
-            // The lowest bits are flags.
-            sp += usize::from(size & 0xfffc);
+            sp += frame.size();
             depth += 1;
         }
     }

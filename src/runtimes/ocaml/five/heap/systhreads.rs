@@ -16,9 +16,11 @@ use std::ffi::{c_int, c_void};
 
 use super::scan::{Reported, collect};
 use super::thread_structure::{ThreadRoots, ThreadStructures, count_stack_slots, read_field};
-use super::variables::{CodeKind, Variables};
+use super::variables::Variables;
+use crate::runtimes::attach::symbols::function_at;
 use crate::runtimes::ocaml::five::layout::ThreadLayout;
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
+use crate::runtimes::ocaml::heap::NO_MEMORY;
 use crate::runtimes::ocaml::heap::threads::{self, Thread};
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
@@ -56,15 +58,12 @@ impl HookReport {
         state: usize,
     ) -> Result<HookReport, WalkError> {
         type Hook = extern "C" fn(ScanningAction, c_int, *mut c_void, usize);
-        const MEMORY: WalkError = WalkError::Write(libc::ENOMEM);
-        let mut reported = MappedVec::new(1 << 8).ok_or(MEMORY)?;
+        let mut reported = MappedVec::new(1 << 8).ok_or(NO_MEMORY)?;
         let hook = words.word(variables.scan_roots_hook);
         if hook != 0 {
             // SAFETY: `scan_roots_hook` (`runtime/caml/roots.h`).
-            let hook = unsafe { std::mem::transmute::<usize, Hook>(hook) };
-            if !collect(|action, data| hook(action, 0, data, state), &mut reported) {
-                return Err(MEMORY);
-            }
+            let hook: Hook = unsafe { function_at(hook) };
+            collect(|action, data| hook(action, 0, data, state), &mut reported)?;
         }
         let domain = words.field(state, variables.heap.id) as i32;
         let ring = find_ring(&variables.heap.thread, &reported, domain);
@@ -88,7 +87,7 @@ impl HookReport {
         let structures = ThreadStructures {
             words,
             layout: &variables.heap.thread,
-            has_trap_offset: matches!(variables.code, CodeKind::Bytecode { .. }),
+            has_trap_offset: !variables.code.is_native(),
             count_stack_slots: &count,
         };
         self.for_each_part_of(&structures, visit)

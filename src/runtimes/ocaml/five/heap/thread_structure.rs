@@ -9,9 +9,10 @@ use std::ffi::c_void;
 use super::scan::{Reported, scan};
 use super::stack;
 use super::stack_slot::StackTop;
-use super::variables::{CodeKind, Variables};
+use super::variables::Variables;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP, ThreadLayout};
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
+use crate::runtimes::ocaml::heap::code_kind::CodeKind;
 use crate::runtimes::ocaml::heap::threads::Thread;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
@@ -115,49 +116,37 @@ pub(super) fn count_stack_slots(
 ) -> Option<usize> {
     const DIFFERENT: WalkError = WalkError::Heap("the roots on the stack of a thread");
     let mut count = 0;
+    let mut compare = |is_same: &dyn Fn(&Reported) -> bool| {
+        let is_next = reported.get(count).is_some_and(is_same);
+        count += 1;
+        if is_next { Ok(()) } else { Err(DIFFERENT) }
+    };
     match &variables.code {
         CodeKind::Native { descriptors, .. } => {
-            let compare = &mut |slot: stack::StackSlot| {
-                let is_next = reported.get(count).is_some_and(|root| root.slot == slot.address);
-                count += 1;
-                if is_next { Ok(()) } else { Err(DIFFERENT) }
-            };
-            stack::for_each_slot(words, descriptors, top, compare).ok()?;
+            stack::for_each_slot(words, descriptors, top, &mut |slot| {
+                compare(&|root| root.slot == slot.address)
+            })
         }
         CodeKind::Bytecode { .. } => {
-            let mut is_same = true;
             let report = |action: ScanningAction, data: *mut c_void| {
                 (variables.scan_stack)(action, 0, data, top.stack, top.gc_regs);
             };
-            scan(report, &mut |value, slot| {
-                is_same &= reported.get(count) == Some(&Reported { value, slot });
-                count += 1;
-            });
-            is_same.then_some(())?;
+            scan(report, &mut |value, slot| compare(&|root| *root == Reported { value, slot }))
         }
     }
+    .ok()?;
     Some(count)
 }
 
 /// Whether a stack and its parents can be read from their newest words to their handlers.
 pub(super) fn is_readable(first: usize) -> bool {
     const PAGE: usize = 4096;
-    const MOST_FIBERS: usize = 1 << 20;
-    let parent = |stack: usize| {
+    stack::ends(first, |stack| {
         let (sp, high) = (read_field(stack, STACK_SP)?, read_field(stack, STACK_HANDLER)?);
         let is_ordered = stack < sp && sp <= high && (sp | high).is_multiple_of(WORD);
         let is_mapped = || (sp..high).step_by(PAGE).all(|address| read_word(address).is_some());
         if is_ordered && is_mapped() { read_field(high, HANDLER_PARENT) } else { None }
-    };
-    let mut stack = first;
-    for _ in 0..MOST_FIBERS {
-        if stack == 0 {
-            return true;
-        }
-        let Some(next) = parent(stack) else { return false };
-        stack = next;
-    }
-    false
+    })
 }
 
 /// A word of a structure; `None` if there is no memory.

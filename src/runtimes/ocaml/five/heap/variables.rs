@@ -1,15 +1,14 @@
 //! What snapshots use of the runtime.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::symbols::{Symbol, functions, needed};
+use crate::runtimes::attach::symbols::{Symbol, code_of, function, functions, needed};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
-use crate::runtimes::ocaml::bytecode::Code;
-use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::five::layout::{HeapLayout, KnownRelease, ParamsLayout, StateLayout};
 use crate::runtimes::ocaml::five::symbols::{Runtime, ScanningAction};
+use crate::runtimes::ocaml::heap::code_kind::CodeKind;
 use crate::runtimes::ocaml::releases::Releases;
 use crate::runtimes::ocaml::version::MajorVersion;
 
@@ -64,32 +63,6 @@ pub(super) struct Variables {
     pub(super) code: CodeKind,
 }
 
-/// What only one kind of program has.
-pub(super) enum CodeKind {
-    Native {
-        /// `caml_globals`
-        globals: usize,
-        descriptors: Descriptors,
-    },
-    Bytecode {
-        /// `caml_global_data`
-        global_data: usize,
-        /// Where the bytecode is, if that is known.
-        code: Option<Code>,
-    },
-}
-
-/// The function of this name.
-///
-/// # Safety
-/// `F` is the type of a pointer to that function.
-unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, Refusal> {
-    const { assert!(size_of::<F>() == size_of::<usize>()) };
-    let address = needed(name)?;
-    // SAFETY: an address of the same size, which by the contract is that of such a function.
-    Ok(unsafe { std::mem::transmute_copy::<usize, F>(&address) })
-}
-
 impl Variables {
     /// Before `main`.
     pub(super) fn find(
@@ -139,7 +112,7 @@ impl Variables {
             release_domain_lock: unsafe { function(c"caml_release_domain_lock")? },
             // SAFETY: `void caml_empty_minor_heaps_once(void)`, `runtime/minor_gc.c`.
             collect_young: unsafe { function(c"caml_empty_minor_heaps_once")? },
-            code: if runtime.is_native { native()? } else { bytecode()? },
+            code: CodeKind::find(MajorVersion::Five, runtime.is_native)?,
         })
     }
 
@@ -178,24 +151,6 @@ impl Variables {
         // SAFETY: this thread's `caml_state`, a pointer.
         unsafe { place.read() }
     }
-}
-
-fn native() -> Result<CodeKind, Refusal> {
-    let descriptors = Descriptors::find(MajorVersion::Five)
-        .ok_or(Refusal::Layout("the index of frame descriptors"))?;
-    Ok(CodeKind::Native { globals: needed(c"caml_globals")?, descriptors })
-}
-
-fn bytecode() -> Result<CodeKind, Refusal> {
-    Ok(CodeKind::Bytecode { global_data: needed(c"caml_global_data")?, code: Code::find() })
-}
-
-/// The first bytes of a function's code, `most` of them or all.
-fn code_of(function: Symbol, most: usize) -> &'static [u8] {
-    let length = function.size.min(most);
-    // SAFETY: the code of a function of the runtime, which has this size by the symbol or
-    // unwind table of its image, and is never unmapped.
-    unsafe { std::slice::from_raw_parts(function.address as *const u8, length) }
 }
 
 /// The address that an instruction refers to whose last four of `length` bytes are its

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::Heap;
+use crate::runtimes::ocaml::hook_variable::{Hook, HookBefore};
 use crate::sys::futex::EventCount;
 use crate::sys::thread_flag::ThreadFlag;
 
@@ -33,8 +34,8 @@ const WATCHED: usize = 1 << 32;
 static RELEASED: EventCount = EventCount::new();
 /// False once a thread may be active without being counted.
 static TRUSTED: AtomicBool = AtomicBool::new(true);
-/// The hooks that ours call: enter and leave. 0 if ours are not set.
-static BEFORE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// The hooks that ours call: enter and leave.
+static BEFORE: [HookBefore; 2] = [const { HookBefore::none() }; 2];
 /// Set on threads that are counted. Cleared when a thread ends, and the thread is not counted
 /// any more.
 static COUNTED: OnceLock<ThreadFlag> = OnceLock::new();
@@ -44,7 +45,6 @@ static ENDED: AtomicUsize = AtomicUsize::new(0);
 /// How many had ended when a thread last entered a blocking section.
 static ENDED_AT_LAST_ENTRY: AtomicUsize = AtomicUsize::new(0);
 
-type Hook = extern "C" fn();
 const OURS: [Hook; 2] = [enter, leave];
 
 /// Sets the hooks. Before `main`, or when the runtime starts; on the thread that runs it.
@@ -62,8 +62,11 @@ pub(super) fn install(heap: &'static Heap) {
 /// Sets the hooks again if the systhreads library has overwritten them. Under the master
 /// lock. `is_alone` is called then: whether the program has only one thread.
 pub(super) fn renew(heap: &Heap, is_alone: impl FnOnce() -> bool) {
-    let [enter, _] = hooks(heap);
-    if enter.load(Ordering::Relaxed) == OURS[0] as usize || COUNTED.get().is_none() {
+    let [enter, _] = heap.variables.blocking_hooks;
+    // SAFETY: `caml_enter_blocking_section_hook`, a variable of the runtime that holds a pointer
+    // (`runtime/signals.c`) and changes under the master lock.
+    let is_ours = unsafe { (enter as *const usize).read() } == OURS[0] as usize;
+    if is_ours || COUNTED.get().is_none() {
         return;
     }
     if !is_alone() {
@@ -73,19 +76,11 @@ pub(super) fn renew(heap: &Heap, is_alone: impl FnOnce() -> bool) {
     count_this_thread();
 }
 
-fn hooks(heap: &Heap) -> [&'static AtomicUsize; 2] {
-    heap.variables.blocking_hooks.map(|hook| {
-        // SAFETY: `caml_enter_blocking_section_hook` and `caml_leave_blocking_section_hook` are
-        // variables of the runtime (`runtime/signals.c`), which is never unloaded. They
-        // hold pointers to functions.
-        unsafe { &*(hook as *const AtomicUsize) }
-    })
-}
-
 fn set_hooks(heap: &Heap) {
-    for ((hook, before), ours) in hooks(heap).into_iter().zip(&BEFORE).zip(OURS) {
-        before.store(hook.load(Ordering::Relaxed), Ordering::Release);
-        hook.store(ours as usize, Ordering::Release);
+    for ((hook, before), ours) in heap.variables.blocking_hooks.into_iter().zip(&BEFORE).zip(OURS) {
+        // SAFETY: `caml_enter_blocking_section_hook` and `caml_leave_blocking_section_hook` are
+        // variables of the runtime (`runtime/signals.c`), which is never unloaded.
+        unsafe { before.set(hook, ours) };
     }
 }
 
@@ -111,7 +106,7 @@ pub(super) fn at_rest(work: &mut dyn FnMut()) -> bool {
 /// released the master lock, this thread does not touch the heap.
 extern "C" fn enter() {
     ENDED_AT_LAST_ENTRY.store(ENDED.load(Ordering::Acquire), Ordering::Release);
-    call(&BEFORE[0]);
+    BEFORE[0].call();
     if COUNTED.get().is_some_and(ThreadFlag::clear) {
         ACTIVE.fetch_sub(1, Ordering::AcqRel);
     }
@@ -120,16 +115,7 @@ extern "C" fn enter() {
 /// In place of the hook of `caml_leave_blocking_section`.
 extern "C" fn leave() {
     count_this_thread();
-    call(&BEFORE[1]);
-}
-
-fn call(before: &AtomicUsize) {
-    let before = before.load(Ordering::Acquire);
-    if before != 0 {
-        // SAFETY: the hook that was set before ours: `void (*)(void)`.
-        let before = unsafe { std::mem::transmute::<usize, Hook>(before) };
-        before();
-    }
+    BEFORE[1].call();
 }
 
 /// Waits while the heap is watched.

@@ -4,7 +4,7 @@
 //! `heap_chunk_head` (`runtime/caml/major_gc.h`), which has grown by a word in 4.14. Which of
 //! the two it is shows when the sizes are added up.
 
-use heaptap_heap::{MetaKey, Segment, SegmentKind};
+use heaptap_heap::{MetaKey, SegmentKind};
 
 use super::variables::Variables;
 use crate::runtimes::ocaml::four::layout::ChunkHead;
@@ -30,23 +30,26 @@ pub(super) fn write(
     variables: &Variables,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
+    const BEYOND: WalkError = WalkError::Heap("a block beyond its chunk");
     let words = writer.words;
     let phase = words.int(variables.gc_phase);
     let name = usize::try_from(phase).ok().and_then(|phase| PHASES.get(phase));
     writer.encoder.meta(MetaKey::GC_PHASE, name.unwrap_or(&"unknown").as_bytes())?;
     let young = young_region(variables, words);
     let head = chunk_head(variables, words).ok_or(WalkError::Heap("the list of chunks"))?;
-    add_chunks(variables, head, writer)?;
-    if !writer.regions.add(young) {
-        return Err(WalkError::Write(libc::ENOMEM));
-    }
+    Chunks::of(variables, head, words).try_for_each(|chunk| writer.regions.add(chunk))?;
+    writer.regions.add(young)?;
     writer.regions.sort();
     let swept =
         Swept { position: words.word(variables.sweep_position), is_sweeping: phase == SWEEPING };
-    for chunk in Chunks::of(variables, head, words) {
-        write_region(writer, SegmentKind::Major, chunk, |at, header| swept.is_block(at, header))?;
+    for chunk in Chunks::of(variables, head, words).filter(|chunk| chunk.start < chunk.end) {
+        writer.segment(SegmentKind::Major, chunk)?;
+        writer.blocks(chunk, BEYOND, |at, header| swept.is_block(at, header))?;
     }
-    write_region(writer, SegmentKind::Young, young, |_, _| true)
+    if young.start < young.end {
+        writer.segment(SegmentKind::Young, young)?;
+    }
+    writer.blocks(young, BEYOND, |_, _| true)
 }
 
 /// The blocks and words, without headers, of the major heap. After a collection.
@@ -125,19 +128,6 @@ impl Iterator for Chunks {
     }
 }
 
-fn add_chunks(
-    variables: &Variables,
-    head: ChunkHead,
-    writer: &mut BlockWriter<'_, '_>,
-) -> Result<(), WalkError> {
-    for chunk in Chunks::of(variables, head, writer.words) {
-        if !writer.regions.add(chunk) {
-            return Err(WalkError::Write(libc::ENOMEM));
-        }
-    }
-    Ok(())
-}
-
 /// How far the collector has swept.
 struct Swept {
     position: usize,
@@ -155,31 +145,4 @@ impl Swept {
             _ => true,
         }
     }
-}
-
-/// Writes the blocks of a region that `is_block` accepts, by the address of their header.
-fn write_region(
-    writer: &mut BlockWriter<'_, '_>,
-    kind: SegmentKind,
-    region: Region,
-    is_block: impl Fn(usize, Header) -> bool,
-) -> Result<(), WalkError> {
-    if region.start >= region.end {
-        return Ok(());
-    }
-    let words = ((region.end - region.start) / WORD) as u64;
-    writer.encoder.segment(Segment { kind, start: region.start as u64, words })?;
-    let mut at = region.start;
-    while at < region.end {
-        let block = at + WORD;
-        let header = Header(writer.words.word(at));
-        let next = header.size().checked_mul(WORD).and_then(|bytes| block.checked_add(bytes));
-        let next = next.filter(|&next| next <= region.end);
-        let Some(next) = next else { return Err(WalkError::Heap("a block beyond its chunk")) };
-        if is_block(at, header) {
-            writer.block(block, header)?;
-        }
-        at = next;
-    }
-    Ok(())
 }

@@ -6,17 +6,14 @@
 //! the first table ends is in variables that have no symbols; the functions that register
 //! finalisers refer to them.
 
-use heaptap_heap::{Finaliser, FinaliserKind};
+use heaptap_heap::FinaliserKind;
 
 use super::variables::Variables;
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::blocks::{BlockWriter, FINALISER_WORDS};
 use crate::runtimes::ocaml::heap::scan::scan;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
-
-/// The size of a `struct final`: function, value, and an int.
-const ENTRY: usize = 3 * WORD;
 
 /// Writes finalisers and ephemerons.
 pub(super) fn write(
@@ -38,26 +35,18 @@ fn write_finalisers(
     let mut kinds = Kinds { tables, table: 0, entry: 0 };
     // The slot of the function whose value comes next, because it is due.
     let mut due = 0;
-    let mut result = Ok(());
     scan(|action| (variables.scan_finalisers)(action), &mut |value, slot| {
-        if result.is_err() {
-            return;
-        }
         let (kind, function) = if due != 0 && slot == due + WORD {
             (FinaliserKind::Pending, words.word(std::mem::take(&mut due)))
         } else if let Some(kind) = kinds.next(slot) {
             (kind, value)
         } else {
             due = slot;
-            return;
+            return Ok(());
         };
         let finalised = if kind == FinaliserKind::Pending { value } else { words.field(slot, 1) };
-        let (value, function) = (writer.target(finalised), writer.target(function));
-        let (value, function) = (value.unwrap_or(0) as u64, function.unwrap_or(0) as u64);
-        result =
-            writer.encoder.finaliser(Finaliser { kind, value, function }).map_err(WalkError::from);
-    });
-    result
+        writer.finaliser(kind, function, finalised)
+    })
 }
 
 /// Tells the kinds of finalisers apart, in the order in which they are reported.
@@ -77,7 +66,7 @@ impl Kinds {
         while let Some(table) = self.tables.get(self.table) {
             let table = table.as_ref()?;
             if self.entry < table.entries {
-                let is_next = slot == table.start + self.entry * ENTRY;
+                let is_next = slot == table.start + self.entry * FINALISER_WORDS * WORD;
                 self.entry += 1;
                 return KINDS.get(self.table).copied().filter(|_| is_next);
             }
@@ -142,7 +131,7 @@ mod tests {
         let table = |start, entries| Some(Table { start, entries });
         let mut kinds = Kinds { tables: [table(0x100, 2), table(0x1000, 1)], table: 0, entry: 0 };
         assert_eq!(kinds.next(0x100), Some(FinaliserKind::First));
-        assert_eq!(kinds.next(0x100 + ENTRY), Some(FinaliserKind::First));
+        assert_eq!(kinds.next(0x100 + FINALISER_WORDS * WORD), Some(FinaliserKind::First));
         assert_eq!(kinds.next(0x1000), Some(FinaliserKind::Last));
         assert_eq!(kinds.next(0x2000), None, "due");
     }

@@ -3,35 +3,35 @@
 use heaptap_heap::RootOwner;
 
 use super::stack::{self, Stack};
-use super::variables::{CodeKind, Variables};
-use crate::runtimes::ocaml::bytecode::GlobalUnits;
+use super::variables::{Scan, Variables};
+use crate::runtimes::attach::symbols::function_at;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::bytecode_globals;
-use crate::runtimes::ocaml::heap::modules::OcamlModule;
-use crate::runtimes::ocaml::heap::scan::{Action, scan};
+use crate::runtimes::ocaml::heap::scan::{self, scan};
 use crate::runtimes::ocaml::heap::threads::{self, Thread};
+use crate::runtimes::ocaml::heap::walker::Globals;
 use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{bytecode_globals, modules};
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
 
 /// Writes all roots but finalisers and ephemerons.
 pub(super) fn write(
     variables: &Variables,
-    modules: &[OcamlModule],
-    units: Option<&GlobalUnits>,
+    Globals { modules: program, units }: Globals<'_>,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
+    let words = writer.words;
     match writer.take_globals() {
         Some(globals) => bytecode_globals::write(&globals, units, writer)?,
-        None => write_modules(modules, writer)?,
+        None => modules::write(program, writer, |slot| Ok(words.word(slot)))?,
     }
-    let all_threads = find_threads(variables, writer.words);
+    let all_threads = find_threads(variables, words);
     let all_threads = all_threads.as_deref().unwrap_or_default();
     let stack_slots = write_running(variables, all_threads, writer)?;
     let from_c = write_from_c(variables, writer)?;
     let from_hook = write_hook(variables, all_threads, writer)?;
     let counted = Counted { stack_slots, from_c, from_hook };
-    write_plugins(variables, modules.len() as u32, &counted, writer)
+    write_plugins(variables, program.len() as u32, &counted, writer)
 }
 
 /// How many slots each part has reported, blocks or not.
@@ -41,37 +41,24 @@ struct Counted {
     from_hook: u64,
 }
 
-/// The fields of the blocks that modules consist of.
-fn write_modules(
-    modules: &[OcamlModule],
-    writer: &mut BlockWriter<'_, '_>,
-) -> Result<(), WalkError> {
-    let words = writer.words;
-    for (index, module) in modules.iter().enumerate() {
-        let id = index as u32;
-        writer.encoder.module(id, &module.name)?;
-        for (field, slot) in module.fields(words).enumerate() {
-            let owner = RootOwner::Global { module: id, field: field as u32 };
-            writer.root(owner, words.word(slot))?;
-        }
-    }
-    Ok(())
-}
-
 /// The threads, the running one first; `None` if the program does not use the systhreads
 /// library.
 pub(super) fn find_threads(variables: &Variables, words: Words) -> Option<MappedVec<Thread>> {
     let hook = hook(variables, words)?;
     let mut first = None;
-    scan(|action| hook(action), &mut |_, slot| _ = first.get_or_insert(slot));
+    let visit = &mut |_, slot| {
+        first.get_or_insert(slot);
+        Ok(())
+    };
+    scan(|action| hook(action), visit).ok()?;
     threads::ring(first?)
 }
 
 /// `caml_scan_roots_hook`, if it is set.
-fn hook(variables: &Variables, words: Words) -> Option<extern "C" fn(Action)> {
+fn hook(variables: &Variables, words: Words) -> Option<Scan> {
     let hook = words.word(variables.scan_roots_hook);
     // SAFETY: `void (*caml_scan_roots_hook) (scanning_action)`, `runtime/caml/roots.h`.
-    (hook != 0).then(|| unsafe { std::mem::transmute::<usize, extern "C" fn(Action)>(hook) })
+    (hook != 0).then(|| unsafe { function_at(hook) })
 }
 
 /// The stack of the thread that runs, or ran last. Returns how many slots it has.
@@ -96,27 +83,23 @@ fn check_native(
     local_roots: usize,
     slots: u64,
 ) -> Result<u64, WalkError> {
-    let CodeKind::Native { scan_stack, .. } = variables.code else { return Ok(slots) };
+    let Some(scan_stack) = variables.scan_stack else { return Ok(slots) };
     let Stack::Native { sp, return_address, gc_regs } = stack else { return Ok(slots) };
-    let mut expected = 0;
-    let report = |action| scan_stack(action, sp, return_address, gc_regs, local_roots);
-    scan(report, &mut |_, _| expected += 1);
+    let expected =
+        scan::count(|action| scan_stack(action, sp, return_address, gc_regs, local_roots));
     if expected == slots { Ok(slots) } else { Err(WalkError::Heap("the roots on a stack")) }
 }
 
 /// Global variables of C code. Returns how many there are, with those of the profiler.
 fn write_from_c(variables: &Variables, writer: &mut BlockWriter<'_, '_>) -> Result<u64, WalkError> {
     let mut count = 0;
-    let mut result = Ok(());
     for report in [variables.scan_global_roots, variables.scan_profiler] {
         scan(|action| report(action), &mut |value, slot| {
             count += 1;
-            if result.is_ok() {
-                result = writer.root(RootOwner::GlobalC { slot: slot as u64 }, value);
-            }
-        });
+            writer.root(RootOwner::GlobalC { slot: slot as u64 }, value)
+        })?;
     }
-    result.map(|()| count)
+    Ok(count)
 }
 
 /// What hooks of libraries report: the other threads of systhreads, each with its descriptor,
@@ -130,34 +113,29 @@ fn write_hook(
     let words = writer.words;
     // The library goes over the threads in the order of the ring.
     let (mut next, mut on_stack, mut of_thread) = (0, 0, 0);
-    let (mut count, mut result) = (0, Ok(()));
+    let mut count = 0;
     scan(|action| hook(action), &mut |value, slot| {
         count += 1;
-        if result.is_err() {
-            return;
+        if let Some(&thread) = all_threads.get(next)
+            && slot == thread.0
+        {
+            next += 1;
+            of_thread = 2;
+            on_stack = if next > 1 { write_other(variables, thread, writer)? } else { 0 };
         }
-        result = (|| {
-            if let Some(&thread) = all_threads.get(next)
-                && slot == thread.0
-            {
-                next += 1;
-                of_thread = 2;
-                on_stack = if next > 1 { write_other(variables, thread, writer)? } else { 0 };
-            }
-            if of_thread > 0 {
-                of_thread -= 1;
-                let id = all_threads.get(next - 1).map_or(0, |thread| thread.id(words));
-                return writer.root(RootOwner::LocalC { thread: id }, value);
-            }
-            if on_stack > 0 {
-                // Written by its own walk.
-                on_stack -= 1;
-                return Ok(());
-            }
-            writer.root(RootOwner::Hook { slot: slot as u64 }, value)
-        })();
-    });
-    result.map(|()| count)
+        if of_thread > 0 {
+            of_thread -= 1;
+            let id = all_threads.get(next - 1).map_or(0, |thread| thread.id(words));
+            return writer.root(RootOwner::LocalC { thread: id }, value);
+        }
+        if on_stack > 0 {
+            // Written by its own walk.
+            on_stack -= 1;
+            return Ok(());
+        }
+        writer.root(RootOwner::Hook { slot: slot as u64 }, value)
+    })?;
+    Ok(count)
 }
 
 /// The stack of a thread that waits. Returns how many slots it has.
@@ -187,13 +165,12 @@ fn write_plugins(
     counted: &Counted,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
-    if !variables.is_native() {
+    if !variables.code.is_native() {
         return Ok(());
     }
     let report = |action| (variables.scan_all)(action, 0);
-    let (mut all, mut finalisers) = (0u64, 0);
-    scan(report, &mut |_, _| all += 1);
-    scan(|action| (variables.scan_finalisers)(action), &mut |_, _| finalisers += 1);
+    let all = scan::count(report);
+    let finalisers = scan::count(|action| (variables.scan_finalisers)(action));
     let other = counted.stack_slots + counted.from_c + counted.from_hook + finalisers;
     let Some(of_plugins) = all.checked_sub(other) else {
         return Err(WalkError::Heap("the number of roots"));
@@ -202,12 +179,9 @@ fn write_plugins(
         return Ok(());
     }
     writer.encoder.module(id, b"plugins")?;
-    let (mut field, mut result) = (0, Ok(()));
-    scan(report, &mut |value, _| {
-        if u64::from(field) < of_plugins && result.is_ok() {
-            result = writer.root(RootOwner::Global { module: id, field }, value);
-            field += 1;
-        }
-    });
-    result
+    let mut fields = (0..).take_while(|&field| u64::from(field) < of_plugins);
+    scan(report, &mut |value, _| match fields.next() {
+        Some(field) => writer.root(RootOwner::Global { module: id, field }, value),
+        None => Ok(()),
+    })
 }

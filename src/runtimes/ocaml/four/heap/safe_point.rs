@@ -25,33 +25,22 @@ use super::variables::Variables;
 use super::{Heap, blocking, roots};
 use crate::runtimes::attach::patch;
 use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::hook_variable::HookBefore;
 use crate::{control, snapshot};
 
-/// The hook that was there before ours; 0 if there was none.
-static BEFORE: AtomicUsize = AtomicUsize::new(0);
+static BEFORE: HookBefore = HookBefore::none();
 
 /// Sets the hook. Before `main`, or when the runtime starts.
 pub(super) fn install(heap: &'static Heap) {
-    let hook = heap.variables.minor_gc_end_hook as *const AtomicUsize;
     // SAFETY: `void (*caml_minor_gc_end_hook)(void)` is a variable of the runtime
     // (`runtime/minor_gc.c`), which is never unloaded.
-    let hook = unsafe { &*hook };
-    let ours = minor_collection_ended as extern "C" fn() as usize;
-    let before = hook.swap(ours, Ordering::AcqRel);
-    if before != ours {
-        BEFORE.store(before, Ordering::Release);
-    }
+    unsafe { BEFORE.set(heap.variables.minor_gc_end_hook, minor_collection_ended) };
 }
 
 /// The young heap is empty now. Under the master lock, on any thread, with little stack.
 extern "C" fn minor_collection_ended() {
-    let before = BEFORE.load(Ordering::Acquire);
-    if before != 0 {
-        // SAFETY: the hook that was set before ours: `void (*)(void)`.
-        let before = unsafe { std::mem::transmute::<usize, extern "C" fn()>(before) };
-        before();
-    }
-    let Some(heap) = super::HEAP.get() else { return };
+    BEFORE.call();
+    let Some(heap) = super::heap() else { return };
     blocking::renew(heap, || is_alone(heap));
     // SAFETY: under the master lock nobody else runs OCaml code, and one word is read.
     let words = unsafe { Words::at_rest() };

@@ -5,27 +5,21 @@
 
 use heaptap_heap::RootOwner;
 
-use super::variables::{CodeKind, Variables};
+use super::variables::Variables;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
+use crate::runtimes::ocaml::frame_descriptor::{LiveSlots, RETURN_TO_C};
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::bytecode_stack::{
     BytecodeFrame, BytecodeFrames, BytecodeStack, HandlerLink,
 };
+use crate::runtimes::ocaml::heap::code_kind::CodeKind;
 use crate::runtimes::ocaml::heap::threads::Thread;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 
-/// `frame_descr` (`runtime/caml/stack.h`): where its parts are, in bytes.
-const FRAME_SIZE: usize = 8;
-const LIVE_COUNT: usize = 10;
-const LIVE_SLOTS: usize = 12;
-
-/// The size of the frame at which OCaml code was called from C.
-const CALLBACK: u16 = 0xffff;
-
-/// `Callback_link`: where such a frame keeps the `caml_context` of the OCaml code below.
+/// `Callback_link`: where a frame at which OCaml code was called from C keeps the `caml_context` of the OCaml code below.
 const CALLBACK_LINK: usize = 16;
 
 /// A stack that is not being run, or whose thread stands still.
@@ -45,7 +39,7 @@ impl Stack {
     pub(super) fn running(variables: &Variables, words: Words) -> Stack {
         let state = |index| variables.state(words, index);
         let layout = variables.layout;
-        if variables.is_native() {
+        if variables.code.is_native() {
             Stack::Native {
                 sp: state(layout.bottom_of_stack),
                 return_address: state(layout.last_return_address),
@@ -59,7 +53,7 @@ impl Stack {
     /// Another thread's, as it has saved it (`struct caml_thread_struct`).
     pub(super) fn saved(variables: &Variables, words: Words, thread: Thread) -> Stack {
         let saved = |index| words.field(thread.0, index);
-        if variables.is_native() {
+        if variables.code.is_native() {
             Stack::Native { sp: saved(4), return_address: saved(5), gc_regs: saved(6) }
         } else {
             bytecode(saved(6), saved(4), saved(7))
@@ -114,8 +108,9 @@ fn write_native(
         if descriptor == 0 {
             return Err(WalkError::Heap("a return address without a frame descriptor"));
         }
-        let size = words.short(descriptor + FRAME_SIZE);
-        if size == CALLBACK {
+        // SAFETY: a descriptor of the runtime's index, which is constant data of the program.
+        let live = unsafe { LiveSlots::read(descriptor) };
+        if live.frame == RETURN_TO_C {
             let context = frame.sp + CALLBACK_LINK;
             frame = Frame {
                 sp: words.field(context, 0),
@@ -125,22 +120,12 @@ fn write_native(
             continue;
         }
         let return_address = frame.return_address as u64;
-        let count = usize::from(words.short(descriptor + LIVE_COUNT));
-        for index in 0..count {
-            let offset = usize::from(words.short(descriptor + LIVE_SLOTS + 2 * index));
-            // An odd offset is the number of a register.
-            let slot = if offset & 1 == 1 {
-                frame.gc_regs + (offset >> 1) * WORD
-            } else {
-                frame.sp + offset
-            };
-            let slot_number = index as u32;
-            let owner = RootOwner::Stack { thread, depth, return_address, slot: slot_number };
-            writer.root(owner, words.word(slot))?;
+        for (slot, address) in (0..).zip(live.slots(frame.sp, frame.gc_regs)) {
+            let owner = RootOwner::Stack { thread, depth, return_address, slot };
+            writer.root(owner, words.word(address))?;
             slots += 1;
         }
-        // The lowest bits are flags.
-        frame.sp += usize::from(size & 0xfffc);
+        frame.sp += live.size();
         frame.return_address = words.word(frame.sp - WORD);
         depth += 1;
     }

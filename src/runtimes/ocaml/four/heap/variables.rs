@@ -1,13 +1,10 @@
 //! What snapshots use of the runtime.
 
-use std::ffi::CStr;
-
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed};
-use crate::runtimes::ocaml::bytecode::Code;
-use crate::runtimes::ocaml::descriptors::Descriptors;
+use crate::runtimes::attach::symbols::{Symbol, code_of, function, functions, lookup, needed};
 use crate::runtimes::ocaml::four::layout::{KnownRelease, StateLayout};
 use crate::runtimes::ocaml::four::proof::Proved;
+use crate::runtimes::ocaml::heap::code_kind::CodeKind;
 use crate::runtimes::ocaml::heap::scan::Action;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::version::MajorVersion;
@@ -15,6 +12,9 @@ use crate::tracer::WORD;
 
 /// A function that reports roots.
 pub(super) type Scan = extern "C" fn(Action);
+
+/// A function that reports those of a stack.
+pub(super) type ScanStack = extern "C" fn(Action, usize, usize, usize, usize);
 
 /// Addresses of variables and functions of the runtime.
 pub(super) struct Variables {
@@ -24,6 +24,8 @@ pub(super) struct Variables {
     /// That of its state.
     pub(super) layout: &'static StateLayout,
     pub(super) code: CodeKind,
+    /// `caml_do_local_roots_nat`, in native code.
+    pub(super) scan_stack: Option<ScanStack>,
     /// `caml_heap_start`
     pub(super) heap_start: usize,
     /// `caml_gc_phase`
@@ -48,8 +50,10 @@ pub(super) struct Variables {
     pub(super) scan_profiler: Scan,
     /// `caml_do_roots`: all roots, with or without those of modules.
     pub(super) scan_all: extern "C" fn(Action, i32),
-    /// `caml_empty_minor_heap` and `caml_finish_major_cycle`
-    collections: [extern "C" fn(); 2],
+    /// `caml_empty_minor_heap`
+    empty_minor_heap: extern "C" fn(),
+    /// `caml_finish_major_cycle`
+    finish_major_cycle: extern "C" fn(),
     /// `caml_memprof_enter_thread`
     enter_profiler: extern "C" fn(usize),
     /// `caml_memprof_main_ctx`
@@ -64,23 +68,6 @@ pub(super) struct Variables {
     pub(super) poll_entry: Option<usize>,
 }
 
-/// What only one kind of program has.
-pub(super) enum CodeKind {
-    Native {
-        /// `caml_globals`
-        globals: usize,
-        descriptors: Descriptors,
-        /// `caml_do_local_roots_nat`
-        scan_stack: extern "C" fn(Action, usize, usize, usize, usize),
-    },
-    Bytecode {
-        /// `caml_global_data`
-        global_data: usize,
-        /// Where the bytecode is, if that is known.
-        code: Option<Code>,
-    },
-}
-
 impl Variables {
     /// Before `main`, or when the runtime starts.
     pub(super) fn find(proved: Proved) -> Result<Variables, Refusal> {
@@ -89,7 +76,13 @@ impl Variables {
             state: needed(c"Caml_state")?,
             known: proved.known,
             layout: &proved.known.state,
-            code: if proved.is_native { native()? } else { bytecode()? },
+            code: CodeKind::find(MajorVersion::Four, proved.is_native)?,
+            scan_stack: if proved.is_native {
+                // SAFETY: takes an action and four words (`runtime/caml/roots.h`).
+                Some(unsafe { function(c"caml_do_local_roots_nat")? })
+            } else {
+                None
+            },
             heap_start: needed(c"caml_heap_start")?,
             gc_phase: needed(c"caml_gc_phase")?,
             sweep_position: needed(c"caml_gc_sweep_hp")?,
@@ -101,23 +94,20 @@ impl Variables {
             scan_roots_hook: needed(c"caml_scan_roots_hook")?,
             ephemerons: needed(c"caml_ephe_list_head")?,
             ephemeron_none: needed(c"caml_ephe_none")?,
-            scan_global_roots: scan(c"caml_scan_global_roots")?,
-            scan_finalisers: scan(c"caml_final_do_roots")?,
-            scan_profiler: scan(c"caml_memprof_do_roots")?,
+            // SAFETY: `void caml_scan_global_roots (scanning_action)`, `globroots.h`.
+            scan_global_roots: unsafe { function(c"caml_scan_global_roots")? },
+            // SAFETY: `void caml_final_do_roots (scanning_action)`, `finalise.h`.
+            scan_finalisers: unsafe { function(c"caml_final_do_roots")? },
+            // SAFETY: `void caml_memprof_do_roots (scanning_action)`, `memprof.h`.
+            scan_profiler: unsafe { function(c"caml_memprof_do_roots")? },
             // SAFETY: `void caml_do_roots (scanning_action, int)`, `runtime/caml/roots.h`.
-            scan_all: unsafe {
-                std::mem::transmute::<usize, extern "C" fn(Action, i32)>(needed(c"caml_do_roots")?)
-            },
-            collections: [
-                collection(c"caml_empty_minor_heap")?,
-                collection(c"caml_finish_major_cycle")?,
-            ],
+            scan_all: unsafe { function(c"caml_do_roots")? },
+            // SAFETY: `void caml_empty_minor_heap (void)`, `minor_gc.h`.
+            empty_minor_heap: unsafe { function(c"caml_empty_minor_heap")? },
+            // SAFETY: `void caml_finish_major_cycle (void)`, `major_gc.h`.
+            finish_major_cycle: unsafe { function(c"caml_finish_major_cycle")? },
             // SAFETY: `void caml_memprof_enter_thread (struct caml_memprof_th_ctx *)`.
-            enter_profiler: unsafe {
-                std::mem::transmute::<usize, extern "C" fn(usize)>(needed(
-                    c"caml_memprof_enter_thread",
-                )?)
-            },
+            enter_profiler: unsafe { function(c"caml_memprof_enter_thread")? },
             profiler_context: needed(c"caml_memprof_main_ctx")?,
             cleans_up: needed(c"caml_cleanup_on_exit")?,
             register_finaliser: [
@@ -129,27 +119,14 @@ impl Variables {
         })
     }
 
-    pub(super) fn is_native(&self) -> bool {
-        matches!(self.code, CodeKind::Native { .. })
-    }
-
-    /// `caml_globals`, in native code.
-    pub(super) fn native_globals(&self) -> Option<usize> {
-        match self.code {
-            CodeKind::Native { globals, .. } => Some(globals),
-            CodeKind::Bytecode { .. } => None,
-        }
-    }
-
     /// Collects everything that is dead. What dies in the middle of a cycle is kept by that one
     /// and by the next.
     pub(super) fn collect(&self) {
-        let [empty_minor_heap, finish_major_cycle] = self.collections;
         // In a blocking section the profiler has no context, and the collector wants one.
         (self.enter_profiler)(self.profiler_context);
-        empty_minor_heap();
+        (self.empty_minor_heap)();
         for _ in 0..3 {
-            finish_major_cycle();
+            (self.finish_major_cycle)();
         }
     }
 
@@ -166,47 +143,11 @@ impl Variables {
     }
 }
 
-fn scan(name: &'static CStr) -> Result<Scan, Refusal> {
-    let address = needed(name)?;
-    // SAFETY: the three functions that this is called with are declared as
-    // `void … (scanning_action)` (`globroots.h`, `finalise.h` and `memprof.h`, 4.14.1).
-    Ok(unsafe { std::mem::transmute::<usize, Scan>(address) })
-}
-
-fn collection(name: &'static CStr) -> Result<extern "C" fn(), Refusal> {
-    let address = needed(name)?;
-    // SAFETY: the two functions that this is called with are declared as `void … (void)`
-    // (`minor_gc.h` and `major_gc.h`, 4.14.1).
-    Ok(unsafe { std::mem::transmute::<usize, extern "C" fn()>(address) })
-}
-
-fn native() -> Result<CodeKind, Refusal> {
-    type ScanStack = extern "C" fn(Action, usize, usize, usize, usize);
-    let descriptors = Descriptors::find(MajorVersion::Four)
-        .ok_or(Refusal::Layout("the index of frame descriptors"))?;
-    let scan_stack = needed(c"caml_do_local_roots_nat")?;
-    Ok(CodeKind::Native {
-        globals: needed(c"caml_globals")?,
-        descriptors,
-        // SAFETY: takes an action and four words (`runtime/caml/roots.h`).
-        scan_stack: unsafe { std::mem::transmute::<usize, ScanStack>(scan_stack) },
-    })
-}
-
-fn bytecode() -> Result<CodeKind, Refusal> {
-    Ok(CodeKind::Bytecode { global_data: needed(c"caml_global_data")?, code: Code::find() })
-}
-
 /// Whether the function stores 1 in the word of the state that asks for a minor collection.
 fn requests(function: Symbol, layout: &StateLayout) -> bool {
-    const MOST: usize = 32;
-    let length = function.size.min(MOST);
-    // SAFETY: the code of a function of the runtime, which has this size by the symbol or
-    // unwind table of its image, and is never unmapped.
-    let code = unsafe { std::slice::from_raw_parts(function.address as *const u8, length) };
     let offset = (layout.requested_minor_gc as u32 * WORD as u32).to_le_bytes();
     // mov qword ptr [reg + disp32], 1
-    code.windows(11).any(|bytes| {
+    code_of(function, 32).windows(11).any(|bytes| {
         bytes.starts_with(&[0x48, 0xc7])
             && bytes[2] & 0xf8 == 0x80
             && bytes[3..7] == offset
