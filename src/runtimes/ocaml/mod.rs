@@ -22,7 +22,7 @@
 //! - `heap`: writes the heap into a snapshot; `tag_sizes`: what tagged values reach;
 //!   `timing`: when the collector works.
 //! - `values`: headers and lengths; `unit_name`: names of compilation units; `variable`:
-//!   variables of the runtime; `hook_variable`: those that hold hooks; `parameters`: what the trace info says about it; `polls`:
+//!   variables of the runtime; `lent`: memory with which layouts are proved; `hook_variable`: those that hold hooks; `parameters`: what the trace info says about it; `polls`:
 //!   how samples keep out of their way;
 //!   `bytecode`: what addresses in bytecode mean, also in code that is loaded later.
 
@@ -39,6 +39,7 @@ pub(crate) mod frame_table;
 mod frames;
 mod heap;
 mod hook_variable;
+mod lent;
 mod names;
 mod parameters;
 mod polls;

@@ -2,7 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use crate::tracer::{PartSizes, WORD};
+use crate::runtimes::attach::symbols::function_at;
+use crate::tracer::{Fate, PartSizes, WORD};
 
 /// `Val_unit` (`runtime/caml/mlvalues.h`).
 pub(super) const UNIT: usize = 1;
@@ -40,15 +41,29 @@ pub(super) unsafe fn header(block: usize) -> usize {
     unsafe { ((block - WORD) as *const usize).read() }
 }
 
+/// What has become of a young block, in every version: a header of 0 means that it was promoted,
+/// and that its first field holds the new address.
+///
+/// # Safety
+/// A block of a young heap that was collected and is not reused yet.
+#[inline]
+pub(super) unsafe fn young_fate(block: usize) -> Fate {
+    // SAFETY: by the contract a block.
+    if unsafe { header(block) } != 0 {
+        return Fate::Dead;
+    }
+    // SAFETY: by the contract a block; every block has a field.
+    Fate::Promoted(unsafe { (block as *const usize).read() })
+}
+
 /// Raises `Failure`: jumps over the frames of its callers up to the runtime's.
 ///
 /// # Safety
 /// `failwith` is the address of `void caml_failwith (char const *)`
 /// (`runtime/fail_nat.c`), which does not return; the callers own nothing.
 pub(super) unsafe fn raise_failure(failwith: usize, message: &'static CStr) -> usize {
-    type Failwith = extern "C-unwind" fn(*const c_char);
     // SAFETY: by the contract a function of this type.
-    let failwith = unsafe { std::mem::transmute::<usize, Failwith>(failwith) };
+    let failwith: extern "C-unwind" fn(*const c_char) = unsafe { function_at(failwith) };
     failwith(message.as_ptr());
     UNIT
 }

@@ -22,7 +22,7 @@ use super::small_alloc;
 use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::tag_sizes;
-use crate::runtimes::ocaml::values::{UNIT, header, raise_failure};
+use crate::runtimes::ocaml::values::{UNIT, header, raise_failure, young_fate};
 use crate::tracer::{self, AllocatedBlock, Fate, Generation, Registers, Tracked};
 
 /// What is replaced.
@@ -48,9 +48,7 @@ impl ProfilerHooks for Hooks {
             // SAFETY: the runtime passes what it allocates.
             unsafe { small_alloc::sample(domain, wosize, count, lengths) };
         };
-        // SAFETY: the running domain calls this function, with its own lock. Hooks do not
-        // nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(current_state(), work) };
+        in_hook(current_state(), work);
     }
 
     extern "C" fn caml_memprof_sample_block(
@@ -75,9 +73,7 @@ impl ProfilerHooks for Hooks {
     }
 
     extern "C" fn caml_memprof_set_trigger(state: usize) {
-        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
-        // Hooks do not nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(state, Domain::renew) };
+        in_hook(state, Domain::renew);
     }
 
     extern "C" fn caml_memprof_update_suspended(suspended: bool) {
@@ -89,9 +85,7 @@ impl ProfilerHooks for Hooks {
             domain.renew();
             domain.reset_limit();
         };
-        // SAFETY: the running domain calls this function, with its own lock. Hooks do not
-        // nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(current_state(), work) };
+        in_hook(current_state(), work);
     }
 
     // --- Collections ---
@@ -103,14 +97,11 @@ impl ProfilerHooks for Hooks {
             }
             domain.unsettled = true;
         };
-        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
-        // Hooks do not nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(state, work) };
+        in_hook(state, work);
     }
 
-    /// Does what the runtime's does, and settles young blocks. A header of 0 means that a
-    /// block was promoted, and that its first field holds the new address
-    /// (`try_update_object_header`, `runtime/minor_gc.c`).
+    /// Does what the runtime's does, and settles young blocks, which
+    /// `try_update_object_header` (`runtime/minor_gc.c`) has marked.
     extern "C" fn caml_final_empty_young(state: usize) {
         let Some(layout) = domain::layout() else { return };
         // SAFETY: the state of a domain, and `prove` has shown the layout.
@@ -121,14 +112,8 @@ impl ProfilerHooks for Hooks {
             // SAFETY: the runtime's own function writes this word here.
             unsafe { set_word(finalisers, to, young) };
         }
-        let fate = |block: usize| {
-            // SAFETY: a young block, whose memory is reused only after this hook.
-            if unsafe { header(block) } != 0 {
-                return Fate::Dead;
-            }
-            // SAFETY: the same block; every block has a field.
-            Fate::Promoted(unsafe { word(block, 0) })
-        };
+        // SAFETY: a young block, whose memory is reused only after this hook.
+        let fate = |block| unsafe { young_fate(block) };
         let work = |domain: &mut Domain| {
             domain.unsettled = false;
             let Some(mutator) = &mut domain.mutator else { return };
@@ -150,9 +135,7 @@ impl ProfilerHooks for Hooks {
                 unsafe { fiber_stacks::withdraw(state, domain.heap_layout) };
             }
         };
-        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
-        // Hooks do not nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(state, work) };
+        in_hook(state, work);
     }
 
     /// Unmarked means dead.
@@ -176,9 +159,7 @@ impl ProfilerHooks for Hooks {
             // one, since all domains are waiting.
             domain::take_down_ended(1);
         };
-        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
-        // Hooks do not nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(state, work) };
+        in_hook(state, work);
     }
 
     /// A trace holds no values of the runtime's, so there are no roots; but it holds the
@@ -201,9 +182,7 @@ impl ProfilerHooks for Hooks {
                 action(data, block, address);
             }
         };
-        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
-        // Hooks do not nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(state, work) };
+        in_hook(state, work);
     }
 
     /// No callback ever waits.
@@ -251,9 +230,8 @@ impl ProfilerHooks for Hooks {
     }
 
     extern "C" fn caml_memprof_enter_thread(thread: *mut c_void) {
-        // SAFETY: the running domain, which the thread belongs to, calls this function
-        // with its own lock. Hooks do not nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(current_state(), |domain| domain.enter(thread.cast())) };
+        // The running domain is that of the thread.
+        in_hook(current_state(), |domain| domain.enter(thread.cast()));
     }
 
     extern "C" fn caml_memprof_delete_thread(thread: *mut c_void) {
@@ -288,6 +266,15 @@ impl ProfilerHooks for Hooks {
     extern "C" fn caml_memprof_discard(_profile: usize) -> usize {
         fail(c"Gc.Memprof.discard: profile not stopped.")
     }
+}
+
+/// Runs `work` on the domain with this state, in a hook.
+#[inline]
+fn in_hook(state: usize, work: impl FnOnce(&mut Domain)) {
+    // SAFETY: only hooks call this, with the state that the runtime passes or that of the running
+    // domain; this thread holds its lock. Hooks do not nest, so no other `&mut Domain` of it is
+    // alive.
+    unsafe { with(state, work) };
 }
 
 fn sampled(domain: &mut Domain, block: usize, words: usize, source: c_int) {

@@ -4,12 +4,12 @@
 //! state in which each word holds a different number; what they read and wrote shows
 //! which word is which. The machine code of the entry to C shows the rest.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::layout::{FINAL_OLD_YOUNG, INTERRUPT, KNOWN, KnownRelease, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::symbols::{Symbol, code_of, function_at};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
+use crate::runtimes::ocaml::lent::Lent;
 
 /// Room for the state and what may follow it in an unknown runtime.
 const LENT_WORDS: usize = STATE_WORDS + 128;
@@ -24,35 +24,8 @@ fn mark(layout: &StateLayout, index: usize) -> usize {
     if index == layout.young_start { HEAP } else { HEAP + 0x10_0000 + index * 0x1000 }
 }
 
-/// Memory lent to the runtime.
-struct Lent(Vec<AtomicUsize>);
-
-impl Lent {
-    fn new(layout: &StateLayout, words: usize) -> Lent {
-        Lent((0..words).map(|index| AtomicUsize::new(mark(layout, index))).collect())
-    }
-
-    fn address(&self) -> usize {
-        self.0.as_ptr() as usize
-    }
-
-    fn set(&self, index: usize, value: usize) {
-        if let Some(word) = self.0.get(index) {
-            word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    /// What `work` changes: which words, and to what. They are put back.
-    fn changes(&self, work: impl FnOnce(usize)) -> Vec<(usize, usize)> {
-        let values = || self.0.iter().map(|word| word.load(Ordering::Relaxed));
-        let before: Vec<usize> = values().collect();
-        work(self.address());
-        let pairs = values().enumerate().zip(&before);
-        let changed: Vec<_> =
-            pairs.filter(|((_, now), before)| now != *before).map(|(word, _)| word).collect();
-        changed.iter().for_each(|&(index, _)| self.set(index, before[index]));
-        changed
-    }
+fn lend(layout: &StateLayout, words: usize) -> Lent {
+    Lent::new(words, |index| mark(layout, index))
 }
 
 /// The release that the runtime is laid out as.
@@ -81,11 +54,9 @@ fn prove_one(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refusal> {
     check_finalisers(runtime, layout)?;
     match (runtime.is_native, runtime.c_call, runtime.alloc1) {
         (true, Some(call), Some(alloc)) => {
-            // SAFETY: the code of a function, whose size the symbol table states.
-            let call = unsafe { code(call.address, call.size) };
-            // SAFETY: `caml_alloc1` is longer than seven bytes (`runtime/amd64.S`).
-            let alloc = unsafe { code(alloc, 7) };
-            if enters_c(call, layout) && compares_limit(alloc, layout) {
+            // `caml_alloc1` is longer than seven bytes (`runtime/amd64.S`).
+            let alloc = code_of(Symbol { address: alloc, size: 7 }, 7);
+            if enters_c(code_of(call, usize::MAX), layout) && compares_limit(alloc, layout) {
                 Ok(())
             } else {
                 Err(Refusal::Layout("how native code calls C"))
@@ -96,18 +67,11 @@ fn prove_one(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refusal> {
     }
 }
 
-/// # Safety
-/// At least `size` bytes of code lie there.
-unsafe fn code(address: usize, size: usize) -> &'static [u8] {
-    // SAFETY: readable, by this function's contract; text is never unmapped.
-    unsafe { std::slice::from_raw_parts(address as *const u8, size) }
-}
-
 /// The profiler makes its part of a domain's state, finds that there is no sample
 /// to take, and takes its part down again (`runtime/memprof.c`): all that as long
 /// as no profile was started, which is so before `main`.
 fn check_profiler(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refusal> {
-    let lent = Lent::new(layout, LENT_WORDS);
+    let lent = lend(layout, LENT_WORDS);
     let functions = &runtime.functions;
     // SAFETY: the table declares it as `runtime/caml/memprof.h` does. Without a parent it
     // uses the child only.
@@ -140,9 +104,8 @@ fn check_profiler(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refusal
 fn check_limit(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refusal> {
     // SAFETY: `void caml_update_young_limit_after_c_call (caml_domain_state *)`, which
     // uses two words of the state.
-    let update: extern "C" fn(usize) =
-        unsafe { std::mem::transmute(runtime.update_limit_after_call) };
-    let lent = Lent::new(layout, LENT_WORDS);
+    let update: extern "C" fn(usize) = unsafe { function_at(runtime.update_limit_after_call) };
+    let lent = lend(layout, LENT_WORDS);
     let interrupted = lent.changes(|state| update(state));
     lent.set(layout.action_pending, 0);
     let untouched = lent.changes(|state| update(state));
@@ -158,9 +121,9 @@ fn check_finalisers(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refus
     // SAFETY: the table declares it as `runtime/caml/finalise.h` does; it uses
     // `final_info` of the state.
     let empty = unsafe { runtime.functions.caml_final_empty_young.get() };
-    let finalisers = Lent::new(layout, FINAL_WORDS);
-    let others = Lent::new(layout, FINAL_WORDS);
-    let state = Lent::new(layout, LENT_WORDS);
+    let finalisers = lend(layout, FINAL_WORDS);
+    let others = lend(layout, FINAL_WORDS);
+    let state = lend(layout, LENT_WORDS);
     // Whichever word it takes for them, it finds memory.
     (0..LENT_WORDS).for_each(|index| state.set(index, others.address()));
     state.set(layout.final_info, finalisers.address());

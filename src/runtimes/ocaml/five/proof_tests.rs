@@ -3,7 +3,6 @@ use std::ffi::CStr;
 
 use super::*;
 use crate::runtimes::attach::hook_table::RuntimeFunction;
-use crate::runtimes::attach::symbols::Symbol;
 use crate::runtimes::ocaml::five::heap;
 use crate::runtimes::ocaml::five::layout::{set_word, word};
 use crate::runtimes::ocaml::five::symbols::ProfilerFunctions;
@@ -32,19 +31,6 @@ fn the_entry_to_c_says_where_things_are() {
     // push %rbp; mov %rsp, %rbp
     assert!(!enters_c(&[&[0x55, 0x48, 0x89, 0xe5], &C_CALL[..]].concat(), newest()));
     assert!(enters_c(&[&LANDING, &C_CALL[..]].concat(), newest()));
-}
-
-#[test]
-fn changes_are_seen_and_undone() {
-    extern "C" fn third(state: usize) {
-        // SAFETY: lent memory of more words.
-        unsafe { (state as *mut usize).wrapping_add(2).write(7) };
-    }
-    let lent = Lent::new(newest(), 8);
-    assert_eq!(lent.changes(|state| third(state)), [(2, 7)]);
-    assert_eq!(lent.changes(|state| third(state)), [(2, 7)]);
-    lent.set(2, 7);
-    assert_eq!(lent.changes(|state| third(state)), []);
 }
 
 thread_local! {

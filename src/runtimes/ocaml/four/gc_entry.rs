@@ -17,7 +17,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::symbols::Runtime;
-use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::attach::symbols::{function_at, lookup};
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::frame_descriptor::{LIVE_COUNT, LIVE_SLOTS};
 use crate::runtimes::ocaml::values::part_sizes;
@@ -83,11 +83,9 @@ impl GcEntry {
             singles: Singles::NONE,
             pending: runtime.something_to_do as *const AtomicI32,
             // SAFETY: `void caml_alloc_small_dispatch (intnat, int, int, unsigned char*)`.
-            dispatch: unsafe { std::mem::transmute::<usize, Dispatch>(dispatch) },
+            dispatch: unsafe { function_at(dispatch) },
             // SAFETY: `void caml_process_pending_actions (void)`, `runtime/signals.c`.
-            process_pending: unsafe {
-                std::mem::transmute::<usize, extern "C-unwind" fn()>(process_pending)
-            },
+            process_pending: unsafe { function_at(process_pending) },
         })
     }
 

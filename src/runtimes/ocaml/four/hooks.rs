@@ -19,7 +19,7 @@ use super::layout::is_white;
 use super::polls;
 use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
 use crate::runtimes::attach::patch::Replacement;
-use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
+use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words, young_fate};
 use crate::tracer::{AllocatedBlock, Fate, Generation, PartSizes, Registers, Tracked, WORD};
 
 /// What is replaced: the profiler, and the entry from native code if there is a shortcut
@@ -63,33 +63,20 @@ impl ProfilerHooks for Hooks {
     }
 
     extern "C" fn caml_memprof_track_interned(start: *const usize, end: *const usize) {
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        unsafe { on_own_stack(|host| interned(host, start, end)) };
+        in_hook(|host| interned(host, start, end));
     }
 
     // --- Collections ---
 
     extern "C" fn caml_memprof_renew_minor_sample() {
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        unsafe { on_own_stack(Host::renew) };
+        in_hook(Host::renew);
     }
 
-    /// A header of 0 means that the first field holds the new address.
     extern "C" fn caml_memprof_minor_update() {
-        let fate = |block: usize| {
-            // SAFETY: a young block, whose memory is reused only after this hook.
-            if unsafe { header(block) } != 0 {
-                return Fate::Dead;
-            }
-            // SAFETY: the same block; every block has a field.
-            Fate::Promoted(unsafe { (block as *const usize).read() })
-        };
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
+        // SAFETY: a young block, whose memory is reused only after this hook.
+        let fate = |block| unsafe { young_fate(block) };
         // If tracing is over there is nothing to track.
-        unsafe { on_own_stack(|host| _ = host.mutator.sweep(Generation::Young, fate)) };
+        in_hook(|host| _ = host.mutator.sweep(Generation::Young, fate));
     }
 
     /// White means dead.
@@ -106,9 +93,7 @@ impl ProfilerHooks for Hooks {
                 unsafe { host.measure_tags() };
             }
         };
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        unsafe { on_own_stack(work) };
+        in_hook(work);
     }
 
     extern "C" fn caml_memprof_invert_tracked() {
@@ -119,9 +104,7 @@ impl ProfilerHooks for Hooks {
                 invert(block, address);
             }
         };
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        unsafe { on_own_stack(work) };
+        in_hook(work);
     }
 
     /// A trace holds no values of the runtime's, so there are no roots.
@@ -147,9 +130,7 @@ impl ProfilerHooks for Hooks {
             }
             host.renew();
         };
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        unsafe { on_own_stack(work) };
+        in_hook(work);
     }
 
     extern "C" fn caml_memprof_new_th_ctx() -> *mut c_void {
@@ -170,9 +151,7 @@ impl ProfilerHooks for Hooks {
                 host.renew();
             }
         };
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        unsafe { on_own_stack(work) };
+        in_hook(work);
     }
 
     extern "C" fn caml_memprof_leave_thread() {
@@ -216,7 +195,7 @@ extern "C-unwind" fn caml_garbage_collection() {
     // SAFETY: native code calls this function, and runs under the master lock. The
     // reference is not used once another function that makes one is called.
     let Some(host) = (unsafe { host() }) else { return };
-    let return_address = host.last_return_address();
+    let return_address = host.state.last_return_address();
     // It is there before the jump to this hook is.
     let Some(gc_entry) = &host.gc_entry else { return };
     let only_sampled = !gc_entry.is_pending() && host.is_sampled();
@@ -226,7 +205,7 @@ extern "C-unwind" fn caml_garbage_collection() {
     let allocation = gc_entry.allocation(return_address);
     let GcEntry { process_pending, dispatch, .. } = *gc_entry;
     if allocation.count == 0 {
-        if host.limit_is_raised() {
+        if host.state.limit_is_raised() {
             polls::at_raised_limit(host.update_young_limit);
         }
         return process_pending();
@@ -241,12 +220,18 @@ extern "C-unwind" fn caml_garbage_collection() {
     young_hit(std::iter::once(words));
 }
 
+/// Runs `work` on the host, in a hook.
+#[inline]
+fn in_hook(work: impl FnOnce(&mut Host)) {
+    // SAFETY: only hooks call this, which the runtime calls under the master lock. They do not
+    // nest, so no other `&mut Host` is in use.
+    unsafe { on_own_stack(work) };
+}
+
 /// A sample falls on blocks of these words, with their headers, in the young heap.
 #[inline]
 fn young_hit(parts: impl PartSizes) {
-    // SAFETY: only hooks call this, which the runtime calls under the master lock; no
-    // other `&mut Host` is in use.
-    unsafe { on_own_stack(|host| host.young_hit(parts)) };
+    in_hook(|host| host.young_hit(parts));
 }
 
 /// Takes an allocation off the words until the next sample. `tracked` is `None` if it
@@ -261,14 +246,12 @@ fn count(source: Source, block: usize, words: usize, tracked: Option<Tracked>) {
     }
     host.left = host.left.saturating_sub_unsigned(words);
     if host.left < 0 {
-        // SAFETY: only hooks call this, which the runtime calls under the master lock; no
-        // other `&mut Host` is in use.
-        unsafe { on_own_stack(|host| sampled(host, source, block, words, tracked)) };
+        in_hook(|host| sampled(host, source, block, words, tracked));
     }
 }
 
 fn sampled(host: &mut Host, source: Source, block: usize, words: usize, tracked: Option<Tracked>) {
-    let young = || if host.is_young(block) { Tracked::Young } else { Tracked::Major };
+    let young = || if host.state.is_young(block) { Tracked::Young } else { Tracked::Major };
     let tracked = tracked.unwrap_or_else(young);
     let mut left = host.left;
     // A lost sample is counted.
@@ -283,7 +266,7 @@ fn interned(host: &mut Host, start: *const usize, end: *const usize) {
         return;
     }
     let first = start as usize + WORD;
-    let (source, tracked) = if host.is_young(first) {
+    let (source, tracked) = if host.state.is_young(first) {
         (Source::Minor, Tracked::Young)
     } else {
         (Source::Major, Tracked::Major)

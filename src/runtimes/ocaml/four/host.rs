@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::gc_entry::GcEntry;
-use super::layout::StateLayout;
 use super::proof::Proved;
+use super::state::State;
 use super::symbols::Runtime;
 use super::walkers;
 use crate::probes::{Cell, SliceKind};
 use crate::runtimes::attach::own_stack::OwnStack;
-use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::attach::symbols::{function_at, lookup};
 use crate::runtimes::ocaml::polls::below_polls;
 use crate::runtimes::ocaml::tag_sizes::{self, TagSizes};
 use crate::runtimes::ocaml::timing::Edge;
@@ -29,9 +29,7 @@ pub(super) struct Host {
     /// but a fault inside C kills them. One stack is enough, since hooks run one at a
     /// time.
     stack: OwnStack,
-    /// `Caml_state`: where the pointer to the state is.
-    state: *const *mut usize,
-    layout: &'static StateLayout,
+    pub(super) state: State,
     /// `caml_memprof_young_trigger`
     trigger: *mut usize,
     pub(super) update_young_limit: extern "C" fn(),
@@ -87,34 +85,24 @@ pub(super) fn start(
     gc_entry: Option<GcEntry>,
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
-    let state = runtime.state;
     let mut mutator = Mutator::start(session, walkers::stack_source(runtime, proved))?;
     let left = mutator.countdown();
-    // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
-    let update_young_limit =
-        unsafe { std::mem::transmute::<usize, extern "C" fn()>(runtime.update_young_limit) };
-    // SAFETY: `void caml_invert_root (value, value *)`, `runtime/compact.c`.
-    let invert_root = unsafe {
-        std::mem::transmute::<usize, extern "C" fn(usize, *mut usize)>(runtime.invert_root)
-    };
-    let page_table_lookup = lookup(c"caml_page_table_lookup").map(|function| {
-        // SAFETY: `int caml_page_table_lookup (void *)`, `runtime/memory.c`.
-        unsafe { std::mem::transmute::<usize, extern "C" fn(usize) -> libc::c_int>(function) }
-    });
     let host = Host {
         mutator,
         stack: OwnStack::new().ok_or(Failure::Memory)?,
-        state: state as *const *mut usize,
-        layout: &proved.known.state,
+        state: State::of(runtime, proved),
         trigger: runtime.young_trigger as *mut usize,
-        update_young_limit,
-        invert_root,
+        // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
+        update_young_limit: unsafe { function_at(runtime.update_young_limit) },
+        // SAFETY: `void caml_invert_root (value, value *)`, `runtime/compact.c`.
+        invert_root: unsafe { function_at(runtime.invert_root) },
         left,
         suspended: false,
         context: runtime.main_context as *mut Context,
         first_label: 0,
         tag_sizes: None,
-        page_table_lookup,
+        // SAFETY: `int caml_page_table_lookup (void *)`, `runtime/memory.c`.
+        page_table_lookup: lookup(c"caml_page_table_lookup").map(|at| unsafe { function_at(at) }),
         gc_entry,
     };
     FAILWITH.store(runtime.failwith, Ordering::Relaxed);
@@ -259,41 +247,11 @@ impl Host {
         self.mutator.set_label(label);
     }
 
-    /// A word of the runtime's state.
-    #[inline]
-    pub(super) fn word(&self, index: usize) -> usize {
-        // SAFETY: `Caml_state` is a variable of the runtime.
-        let state = unsafe { self.state.read() };
-        // SAFETY: `caml_init_domain` (`runtime/domain.c`) sets it before anything is
-        // allocated, and `prove` has shown the layout.
-        unsafe { state.wrapping_add(index).read() }
-    }
-
-    /// `last_return_address`
-    pub(super) fn last_return_address(&self) -> u64 {
-        self.word(self.layout.last_return_address) as u64
-    }
-
     /// Whether the young pointer is below the trigger of samples, but not below that of
     /// collections.
     pub(super) fn is_sampled(&self) -> bool {
-        let pointer = self.young_pointer();
-        pointer >= self.word(self.layout.young_trigger) && pointer < self.trigger()
-    }
-
-    /// Whether native code is to enter the runtime as soon as it can.
-    pub(super) fn limit_is_raised(&self) -> bool {
-        self.word(self.layout.young_limit) == self.word(self.layout.young_alloc_end)
-    }
-
-    /// `young_ptr`
-    pub(super) fn young_pointer(&self) -> usize {
-        self.word(self.layout.young_ptr)
-    }
-
-    /// `Is_young` (`runtime/caml/address_class.h`).
-    pub(super) fn is_young(&self, block: usize) -> bool {
-        block > self.word(self.layout.young_start) && block < self.word(self.layout.young_end)
+        let pointer = self.state.young_pointer();
+        pointer >= self.state.word(self.state.layout.young_trigger) && pointer < self.trigger()
     }
 
     /// `caml_memprof_young_trigger`
@@ -304,7 +262,7 @@ impl Host {
 
     /// The parts have gone below the trigger.
     pub(super) fn young_hit(&mut self, parts: impl PartSizes) {
-        let pointer = self.young_pointer();
+        let pointer = self.state.young_pointer();
         match self.mutator.young_hit(pointer, parts, Registers::NONE) {
             // A lost sample is counted.
             Ok(hit) => self.set_trigger(hit.limit),
@@ -314,19 +272,18 @@ impl Host {
 
     /// Draws the next sample in the young heap.
     pub(super) fn renew(&mut self) {
-        let start = self.word(self.layout.young_alloc_start);
+        let start = self.state.young_start();
         let limit = if self.suspended {
             start
         } else {
-            let pointer = self.young_pointer();
-            self.mutator.renew(pointer, start)
+            self.mutator.renew(self.state.young_pointer(), start)
         };
         self.set_trigger(limit);
     }
 
     /// The next sample in the young heap is below this.
     fn set_trigger(&mut self, trigger: usize) {
-        let trigger = below_polls(trigger, self.word(self.layout.young_alloc_start));
+        let trigger = below_polls(trigger, self.state.young_start());
         // SAFETY: `caml_memprof_young_trigger`, a variable of the runtime that only the
         // profiler sets.
         unsafe { self.trigger.write(trigger) };

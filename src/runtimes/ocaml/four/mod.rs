@@ -4,7 +4,7 @@
 //!   replaced; `layout`: what is known about each release; `proof`: the live
 //!   proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
-//!   `host`: the state behind them.
+//!   `host`: what is behind them; `state`: that of the runtime.
 //! - `heap`: heap snapshots; `polls`: points at which native code can be interrupted.
 //! - `counters`: the collector's counters.
 //! - `walkers`: how the stack is walked; `parameters`: what the trace info says about
@@ -25,6 +25,7 @@ mod layout;
 mod parameters;
 mod polls;
 mod proof;
+mod state;
 mod symbols;
 mod walkers;
 

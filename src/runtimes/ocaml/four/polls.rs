@@ -12,20 +12,19 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, fence};
 
-use super::gc_entry::{Allocation, GcEntry};
+use super::gc_entry::GcEntry;
 use super::heap;
-use super::layout::StateLayout;
 use super::proof::{self, Proved};
+use super::state::State;
 use super::symbols::{self, GcEntryFunction, Runtime};
 use crate::runtimes::attach::patch::{self, Jumps};
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::symbols::function_at;
 
 /// What the hook of a program that is not traced needs.
 struct PollEntry {
     gc_entry: GcEntry,
-    /// `Caml_state`: where the pointer to the state is.
-    state: *const *const usize,
-    layout: &'static StateLayout,
+    state: State,
     update_young_limit: extern "C" fn(),
 }
 
@@ -58,33 +57,12 @@ pub(super) fn hook() -> Result<(), Refusal> {
 
 impl PollEntry {
     fn find(runtime: &Runtime, proved: Proved) -> Option<PollEntry> {
-        // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
-        let update_young_limit =
-            unsafe { std::mem::transmute::<usize, extern "C" fn()>(runtime.update_young_limit) };
         Some(PollEntry {
             gc_entry: GcEntry::find(runtime)?,
-            state: runtime.state as *const *const usize,
-            layout: &proved.known.state,
-            update_young_limit,
+            state: State::of(runtime, proved),
+            // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
+            update_young_limit: unsafe { function_at(runtime.update_young_limit) },
         })
-    }
-
-    /// A word of the runtime's state.
-    fn word(&self, index: usize) -> usize {
-        // SAFETY: `Caml_state` is a variable of the runtime.
-        let state = unsafe { self.state.read() };
-        // SAFETY: native code runs, so there is a state, whose layout `prove` has shown. Signal
-        // handlers may change it.
-        unsafe { state.wrapping_add(index).read_volatile() }
-    }
-
-    /// What the code allocates that has called the runtime.
-    fn allocation(&self) -> Allocation {
-        self.gc_entry.allocation(self.word(self.layout.last_return_address) as u64)
-    }
-
-    fn limit_is_raised(&self) -> bool {
-        self.word(self.layout.young_limit) == self.word(self.layout.young_alloc_end)
     }
 }
 
@@ -92,9 +70,9 @@ impl PollEntry {
 extern "C-unwind" fn caml_garbage_collection() {
     // It is there before the jump to this hook is.
     let Some(entry) = POLL_ENTRY.get() else { return };
-    let allocation = entry.allocation();
+    let allocation = entry.gc_entry.allocation(entry.state.last_return_address());
     if allocation.count == 0 {
-        if entry.limit_is_raised() {
+        if entry.state.limit_is_raised() {
             at_raised_limit(entry.update_young_limit);
         }
         (entry.gc_entry.process_pending)();

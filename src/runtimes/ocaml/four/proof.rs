@@ -5,12 +5,11 @@
 //! that with its own functions, and what it read and wrote shows which word is which.
 //! Then everything is put back.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::layout::{KNOWN, KnownRelease, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::symbols::Symbol;
+use crate::runtimes::attach::symbols::{Symbol, code_of, function_at};
+use crate::runtimes::ocaml::lent::Lent;
 use crate::runtimes::ocaml::variable::Variable;
 
 /// Room for the state and what may follow it in an unknown runtime.
@@ -82,8 +81,8 @@ fn prove_one(
         return Err(Refusal::Layout("it runs already"));
     }
     let (trigger_before, something_before) = (trigger.get(), something_to_do.get());
-    let lent = lend(layout);
-    state.set(lent.as_ptr().cast::<usize>().cast_mut());
+    let lent = Lent::new(LENT_WORDS, |index| mark(layout, index));
+    state.set(lent.address() as *mut usize);
     let observed = observe(runtime, variables, layout, &lent);
     state.set(state_before);
     trigger.set(trigger_before);
@@ -101,19 +100,18 @@ fn observe(
     runtime: &Runtime,
     variables: &Variables,
     layout: &StateLayout,
-    lent: &[AtomicUsize],
+    lent: &Lent,
 ) -> Result<(), Refusal> {
     let Variables { trigger, something_to_do, .. } = variables;
     // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`: reads
     // and writes the state and the two variables, and calls nothing.
-    let update: extern "C" fn() = unsafe { std::mem::transmute(runtime.update_young_limit) };
+    let update: extern "C" fn() = unsafe { function_at(runtime.update_young_limit) };
     let mark = |index| mark(layout, index);
-    let limit = || lent.get(layout.young_limit).map_or(0, |word| word.load(Ordering::Relaxed));
+    let limit = || lent.get(layout.young_limit);
     something_to_do.set(0);
     // A trigger below the runtime's own leaves the runtime's own.
     trigger.set(mark(layout.young_alloc_start) + 0x8000);
-    update();
-    if changed(layout, lent) != [(layout.young_limit, mark(layout.young_trigger))] {
+    if lent.changes(|_| update()) != [(layout.young_limit, mark(layout.young_trigger))] {
         return Err(Refusal::Layout("the young limit"));
     }
     // One above it becomes the limit.
@@ -143,25 +141,11 @@ fn observe(
     Ok(())
 }
 
-fn lend(layout: &StateLayout) -> Vec<AtomicUsize> {
-    (0..LENT_WORDS).map(|index| AtomicUsize::new(mark(layout, index))).collect()
-}
-
-/// The words that are no longer as they were lent.
-fn changed(layout: &StateLayout, lent: &[AtomicUsize]) -> Vec<(usize, usize)> {
-    let pairs = lent.iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
-    pairs.filter(|&(index, value)| value != mark(layout, index)).collect()
-}
-
 /// Native code enters C through `caml_c_call` (`runtime/amd64.S`), which stores
 /// the young pointer, the return address and the stack pointer in the state that
 /// `r14` points to. Those stores say where.
 fn check_entry_to_c(call: &Symbol, layout: &StateLayout) -> Result<(), Refusal> {
-    let length = call.size.clamp(1, 64);
-    // SAFETY: the code of a function, whose size the symbol table states; text is never
-    // unmapped.
-    let code = unsafe { std::slice::from_raw_parts(call.address as *const u8, length) };
-    if entry_stores(code, layout) {
+    if entry_stores(code_of(*call, 64), layout) {
         Ok(())
     } else {
         Err(Refusal::Layout("how native code calls C"))

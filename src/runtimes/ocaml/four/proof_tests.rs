@@ -33,11 +33,9 @@ fn the_entry_to_c_says_where_things_are() {
 #[test]
 fn marks_differ() {
     for layout in KNOWN.iter().map(|known| &known.state) {
-        let lent = lend(layout);
-        assert!(changed(layout, &lent).is_empty());
         let distinct: std::collections::BTreeSet<_> =
             (0..LENT_WORDS).map(|index| mark(layout, index)).collect();
-        assert_eq!(distinct.len(), lent.len());
+        assert_eq!(distinct.len(), LENT_WORDS);
     }
 }
 
