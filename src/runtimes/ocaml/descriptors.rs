@@ -15,7 +15,7 @@ use std::ptr;
 
 use super::variable::Variable;
 use super::version::MajorVersion;
-use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::attach::symbols::{function_at, lookup};
 
 /// Where the runtime keeps the index.
 #[derive(Clone, Copy)]
@@ -134,8 +134,7 @@ fn find_four() -> Option<Descriptors> {
         return None;
     }
     // SAFETY: `frame_descr * caml_next_frame_descriptor(uintnat *, char **)`.
-    let next: extern "C" fn(*mut u64, *mut *const u64) -> Bucket =
-        unsafe { std::mem::transmute(next) };
+    let next: extern "C" fn(*mut u64, *mut *const u64) -> Bucket = unsafe { function_at(next) };
     let (lent, wanted) = lend();
     let stack = [1, 2, 3, 4];
     let (mut pc, mut sp) = (wanted.return_address, stack.as_ptr());
@@ -155,7 +154,7 @@ fn find_five() -> Option<Descriptors> {
     let get = lookup(c"caml_get_frame_descrs")?;
     let find = lookup(c"caml_find_frame_descr")?;
     // SAFETY: `frame_descr* caml_find_frame_descr(caml_frame_descrs *, uintnat)`.
-    let find: extern "C" fn(*const Structure, u64) -> Bucket = unsafe { std::mem::transmute(find) };
+    let find: extern "C" fn(*const Structure, u64) -> Bucket = unsafe { function_at(find) };
     let (lent, wanted) = lend();
     let structure =
         Structure { count: 2, mask: lent.len() as i32 - 1, buckets: lent.as_ptr(), rest: [0; 16] };
@@ -163,7 +162,7 @@ fn find_five() -> Option<Descriptors> {
         return None;
     }
     // SAFETY: `caml_frame_descrs* caml_get_frame_descrs(void)`.
-    let get: extern "C" fn() -> *const Structure = unsafe { std::mem::transmute(get) };
+    let get: extern "C" fn() -> *const Structure = unsafe { function_at(get) };
     let own = get();
     // SAFETY: the runtime's structure, a variable that lives as long as the program.
     let buckets = unsafe { &raw const (*own).buckets };

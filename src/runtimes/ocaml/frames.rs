@@ -182,7 +182,7 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
     if next != 0 {
         // SAFETY: `void (*caml_natdynlink_hook)(void *, const char *)`
         // (`runtime/dynlink_nat.c`) held it before.
-        let next: PluginHook = unsafe { std::mem::transmute(next) };
+        let next: PluginHook = unsafe { symbols::function_at(next) };
         // SAFETY: the arguments are those that the runtime has passed.
         unsafe { next(library, unit) };
     }

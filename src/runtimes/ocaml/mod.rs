@@ -17,7 +17,7 @@
 //! - `frame_table`: the format of frame tables; `frame_descriptor`: what they consist of;
 //!   `crossings`: how a walk gets past callbacks and fibers; `descriptors`: the runtime's
 //!   own index of frames; `borrowed_tables`: tables that are found through it; `frames`:
-//!   adds the tables of the program, and of plugins that it loads; `names`: of code
+//!   adds the tables of the program, and of plugins that it loads; `backtrace`: where walks leave frames; `names`: of code
 //!   without debug information.
 //! - `heap`: writes the heap into a snapshot; `tag_sizes`: what tagged values reach;
 //!   `timing`: when the collector works.
@@ -27,6 +27,7 @@
 //!   `bytecode`: what addresses in bytecode mean, also in code that is loaded later.
 
 mod attachment;
+mod backtrace;
 mod borrowed_tables;
 mod bytecode;
 mod crossings;

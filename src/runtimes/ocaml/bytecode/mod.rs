@@ -7,6 +7,7 @@
 //! - `loaded`: code that is loaded while the program runs; `ranges`: its addresses;
 //!   `heap`: its events; `primitives`: the runtime's functions that load it.
 //! - `program`: which file the program is in; `file`: its sections.
+//! - `stack`: which words of a stack are return addresses.
 //! - `globals`: which slots of the table of globals are modules.
 //! - `tree`: marshalled values and those in the heap, read alike.
 
@@ -19,6 +20,7 @@ mod marshal;
 mod primitives;
 mod program;
 mod ranges;
+mod stack;
 mod tree;
 
 use std::sync::Arc;
@@ -34,6 +36,7 @@ pub(super) use globals::{GlobalUnits, Unit};
 use loaded::Bounds;
 pub(super) use primitives::watch as watch_loading;
 pub(super) use program::interpreted;
+pub(super) use stack::{BytecodeStack, HandlerLink, ReturnAddresses};
 
 /// The program's bytecode.
 #[derive(Clone, Copy)]

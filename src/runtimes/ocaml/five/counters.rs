@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::fiber_stacks;
 use crate::probes::{Heap, ReadHeap};
-use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::attach::symbols::{function_at, lookup};
 
 /// `struct gc_stats` in words: four of allocations, eight of the heap.
 const WORDS: usize = 12;
@@ -68,7 +68,7 @@ pub(super) fn after_minor_collection() {
         return;
     }
     // SAFETY: `void caml_compute_gc_stats(struct gc_stats *)`, `runtime/gc_stats.c`.
-    let compute = unsafe { std::mem::transmute::<usize, extern "C" fn(*mut u64)>(compute) };
+    let compute: extern "C" fn(*mut u64) = unsafe { function_at(compute) };
     let mut room = [UNTOUCHED; ROOM];
     compute(room.as_mut_ptr());
     let (sums, rest) = room.split_at(WORDS);

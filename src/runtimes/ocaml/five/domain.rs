@@ -13,6 +13,7 @@ use super::layout::{HeapLayout, INTERRUPT, KnownRelease, StateLayout, set_word, 
 use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::probes::{Cell, SliceKind};
+use crate::runtimes::attach::symbols::function_at;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
 use crate::runtimes::ocaml::polls::below_polls;
 use crate::runtimes::ocaml::tag_sizes::TagSizes;
@@ -345,7 +346,7 @@ impl Domain {
         // SAFETY: `int caml_domain_terminating (caml_domain_state *)`,
         // `runtime/domain.c`: reads a flag.
         let terminating: extern "C" fn(usize) -> libc::c_int =
-            unsafe { std::mem::transmute(runtime.domain_terminating) };
+            unsafe { function_at(runtime.domain_terminating) };
         terminating(self.state) != 0
     }
 

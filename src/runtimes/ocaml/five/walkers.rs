@@ -4,17 +4,15 @@
 //! Native code is walked by the frame tables, from where OCaml last called C. With
 //! `HEAPTAP_UNWINDER=runtime` the runtime's own unwinder is used instead, which is
 //! slower: two traces with the same seed, one by each, must be equal.
-//!
-//! In bytecode a stack is an array of words in which return addresses are
-//! recognised by where they point.
 
 use std::ffi::c_void;
 use std::ptr;
 
 use super::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP, StateLayout, word};
 use super::symbols::Runtime;
-use crate::runtimes::attach::symbols;
-use crate::runtimes::ocaml::bytecode::Code;
+use crate::runtimes::attach::symbols::{function_at, lookup};
+use crate::runtimes::ocaml::backtrace::Backtrace;
+use crate::runtimes::ocaml::bytecode::{BytecodeStack, Code, HandlerLink};
 use crate::runtimes::ocaml::frames;
 use crate::tracer::{StackLocator, StackSource, StackTop, WORD};
 
@@ -102,15 +100,15 @@ pub(super) struct Unwinder {
 
 impl Unwinder {
     fn find(is_native: bool) -> Option<Unwinder> {
-        let get = symbols::lookup(c"caml_get_callstack")?;
-        let free = symbols::lookup(c"caml_stat_free")?;
+        let get = lookup(c"caml_get_callstack")?;
+        let free = lookup(c"caml_stat_free")?;
         let code = if is_native { None } else { Some(Code::find()?) };
         Some(Unwinder {
             // SAFETY: `size_t caml_get_callstack (size_t, backtrace_slot **,
             // size_t *, ptrdiff_t)`.
-            get: unsafe { std::mem::transmute::<usize, GetCallstack>(get) },
+            get: unsafe { function_at(get) },
             // SAFETY: `void caml_stat_free (void *)`.
-            free: unsafe { std::mem::transmute::<usize, Free>(free) },
+            free: unsafe { function_at(free) },
             code,
         })
     }
@@ -133,46 +131,42 @@ impl Unwinder {
     }
 }
 
-/// As `get_callstack` in `runtime/backtrace_byt.c`: of each stack all words from
-/// its pointer up that point into the code, but for those of exception handlers.
+/// As `get_callstack` in `runtime/backtrace_byt.c`.
 fn bytecode(code: Code, state: usize, layout: &StateLayout, room: &mut [u64]) -> usize {
     // SAFETY: the state of the domain that runs the hook, and `prove` has shown the layout.
     let mut stack = unsafe { word(state, layout.current_stack) };
     // SAFETY: the same state and layout.
-    let mut trap = unsafe { word(state, layout.trap_sp_off) } as isize;
+    let mut handler_offset = Some(unsafe { word(state, layout.trap_sp_off) } as isize);
     let addresses = code.now();
-    let mut depth = 0;
-    let mut first = true;
+    let mut backtrace = Backtrace::new(room);
     while stack != 0 {
-        // SAFETY: not NULL, so a `stack_info` of a fiber that has not ended.
-        let mut sp = unsafe { word(stack, STACK_SP) };
-        // SAFETY: the same `stack_info`.
-        let high = unsafe { word(stack, STACK_HANDLER) };
-        if !first && sp < high {
-            // A stack that waits for another has the offset of its innermost
-            // handler on top, as an OCaml integer.
-            // SAFETY: between the stack's pointer and its end.
-            trap = unsafe { word(sp, 0) } as isize >> 1;
-        }
-        first = false;
-        while sp < high {
-            // SAFETY: between the stack's pointer and its end.
-            let value = unsafe { word(sp, 0) };
-            if value & 1 == 0 {
-                if sp == high.wrapping_add_signed(trap * WORD as isize) {
-                    // SAFETY: a handler's second word is the offset of the next.
-                    trap = unsafe { word(sp, 1) } as isize >> 1;
-                } else if let Some(frame) = addresses.frame(value) {
-                    if let Some(place) = room.get_mut(depth) {
-                        *place = frame;
-                    }
-                    depth += 1;
-                }
-            }
-            sp += WORD;
-        }
+        // SAFETY: not NULL, so a `stack_info` of a fiber that has not ended, or of the running one.
+        let words = unsafe { bytecode_stack(stack, handler_offset.take()) };
+        // SAFETY: the stack of the domain that runs the hook, or one that waits for it.
+        unsafe { backtrace.push_bytecode(addresses, words) };
         // SAFETY: a stack ends with its `stack_handler`.
-        stack = unsafe { word(high, HANDLER_PARENT) };
+        stack = unsafe { word(words.high, HANDLER_PARENT) };
     }
-    depth
+    backtrace.depth
+}
+
+/// The words of a stack in bytecode. `handler_offset`: of one that runs its innermost handler, in words
+/// from its end.
+///
+/// # Safety
+/// A `stack_info` that stays.
+pub(super) unsafe fn bytecode_stack(stack: usize, handler_offset: Option<isize>) -> BytecodeStack {
+    // SAFETY: by the contract a `stack_info`.
+    let sp = unsafe { word(stack, STACK_SP) };
+    // SAFETY: by the contract a `stack_info`.
+    let high = unsafe { word(stack, STACK_HANDLER) };
+    let offset = match handler_offset {
+        Some(offset) => offset,
+        // A stack that waits for another has the offset on top, as an OCaml integer.
+        // SAFETY: between the stack's pointer and its end.
+        None if sp < high => unsafe { word(sp, 0) as isize >> 1 },
+        None => 0,
+    };
+    let handler = high.wrapping_add_signed(offset.wrapping_mul(WORD as isize));
+    BytecodeStack { sp, high, handler, link: HandlerLink::FromEnd }
 }

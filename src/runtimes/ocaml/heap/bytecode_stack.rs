@@ -5,32 +5,10 @@
 //! interpreter pushes its own program counter before it calls C or the collector
 //! (`Setup_for_c_call`, `Setup_for_gc`). So the words from a return address up to the next one
 //! belong to the function that it leads back to, and those before the first one to the same function as
-//! the first. Addresses of exception handlers look alike, but are linked to each other.
+//! the first.
 
-use super::words::{Words, is_pointer};
-use crate::runtimes::ocaml::bytecode::Addresses;
-use crate::tracer::WORD;
-
-/// How an exception handler on a stack refers to the next one: by its second word, a number of
-/// words as an OCaml integer.
-#[derive(Clone, Copy)]
-pub(crate) enum HandlerLink {
-    /// From the handler: OCaml 4.
-    FromHandler,
-    /// From the end of the stack: OCaml 5.
-    FromEnd,
-}
-
-/// A bytecode stack.
-#[derive(Clone, Copy)]
-pub(crate) struct BytecodeStack {
-    pub(crate) sp: usize,
-    /// Past its last word.
-    pub(crate) high: usize,
-    /// The address of the innermost exception handler.
-    pub(crate) handler: usize,
-    pub(crate) link: HandlerLink,
-}
+use super::words::Words;
+use crate::runtimes::ocaml::bytecode::{Addresses, BytecodeStack, ReturnAddresses};
 
 /// The frame of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,11 +21,7 @@ pub(crate) struct BytecodeFrame {
 
 /// Finds the frames of slots at ascending addresses.
 pub(crate) struct BytecodeFrames {
-    words: Words,
-    addresses: Addresses,
-    stack: BytecodeStack,
-    /// The next word to be looked at.
-    at: usize,
+    words: ReturnAddresses,
     /// How many frames were found.
     count: u32,
     return_address: u64,
@@ -55,21 +29,11 @@ pub(crate) struct BytecodeFrames {
 
 impl BytecodeFrames {
     /// `depth`: how many frames are newer than those of this stack.
-    pub(crate) fn new(
-        words: Words,
-        addresses: Addresses,
-        stack: BytecodeStack,
-        depth: u32,
-    ) -> BytecodeFrames {
-        let mut frames = BytecodeFrames {
-            words,
-            addresses,
-            stack,
-            at: stack.sp,
-            count: depth,
-            return_address: 0,
-        };
-        while frames.at < stack.high && frames.count == depth {
+    pub(crate) fn new(_: Words, addresses: Addresses, stack: BytecodeStack, depth: u32) -> Self {
+        // SAFETY: `Words` stands for a heap at rest, of which the stack is a part.
+        let words = unsafe { ReturnAddresses::new(addresses, stack) };
+        let mut frames = BytecodeFrames { words, count: depth, return_address: 0 };
+        while frames.words.at().is_some() && frames.count == depth {
             frames.advance();
         }
         frames
@@ -82,29 +46,16 @@ impl BytecodeFrames {
 
     /// The frame of a slot. Slots ascend.
     pub(crate) fn of(&mut self, slot: usize) -> BytecodeFrame {
-        while self.at <= slot && self.at < self.stack.high {
+        while self.words.at().is_some_and(|at| at <= slot) {
             self.advance();
         }
         BytecodeFrame { depth: self.count.saturating_sub(1), return_address: self.return_address }
     }
 
-    /// Looks at one more word: as `caml_next_frame_pointer` (`runtime/backtrace_byt.c`).
+    /// Looks at one more word.
     fn advance(&mut self) {
-        let at = self.at;
-        self.at += WORD;
-        let value = self.words.word(at);
-        if !is_pointer(value) {
-            return;
-        }
-        if at == self.stack.handler {
-            let distance = (self.words.field(at, 1) as isize >> 1).wrapping_mul(WORD as isize);
-            let from = match self.stack.link {
-                HandlerLink::FromHandler => at,
-                HandlerLink::FromEnd => self.stack.high,
-            };
-            self.stack.handler = from.wrapping_add_signed(distance);
-        } else if self.addresses.frame(value).is_some() {
-            self.return_address = value as u64;
+        if let Some(found) = self.words.step() {
+            self.return_address = found.address as u64;
             self.count += 1;
         }
     }
@@ -113,6 +64,8 @@ impl BytecodeFrames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtimes::ocaml::bytecode::HandlerLink;
+    use crate::tracer::WORD;
 
     fn frames(words: &[usize], handler: usize, link: HandlerLink, depth: u32) -> Vec<(u32, u64)> {
         let base = words.as_ptr() as usize;

@@ -1,13 +1,10 @@
 //! Which frame a slot of a bytecode stack belongs to, through all fibers.
 
 use super::stack_slot::{MOST_EMPTY_FIBERS, SlotPlace, StackTop};
-use crate::runtimes::ocaml::bytecode::{Addresses, Code};
-use crate::runtimes::ocaml::five::layout::{
-    HANDLER_PARENT, HANDLER_WORDS, STACK_HANDLER, STACK_SP,
-};
-use crate::runtimes::ocaml::heap::bytecode_stack::{
-    BytecodeFrame, BytecodeFrames, BytecodeStack, HandlerLink,
-};
+use crate::runtimes::ocaml::bytecode::{Addresses, BytecodeStack, Code, HandlerLink};
+use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, HANDLER_WORDS};
+use crate::runtimes::ocaml::five::walkers::bytecode_stack;
+use crate::runtimes::ocaml::heap::bytecode_stack::{BytecodeFrame, BytecodeFrames};
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::tracer::WORD;
 
@@ -90,18 +87,11 @@ fn begin(
     top: StackTop,
     depth: u32,
 ) -> ((usize, usize), BytecodeFrames) {
-    let (sp, high) = if top.stack == 0 {
-        (0, 0)
+    let stack = if top.stack == 0 {
+        BytecodeStack { sp: 0, high: 0, handler: 0, link: HandlerLink::FromEnd }
     } else {
-        (words.field(top.stack, STACK_SP), words.field(top.stack, STACK_HANDLER))
+        // SAFETY: `words` stands for a heap at rest, of which the stack is a part.
+        unsafe { bytecode_stack(top.stack, top.handler_offset) }
     };
-    let offset = match top.handler_offset {
-        Some(offset) => offset,
-        // As an OCaml integer.
-        None if sp < high => words.word(sp) as isize >> 1,
-        None => 0,
-    };
-    let handler = high.wrapping_add_signed(offset.wrapping_mul(WORD as isize));
-    let stack = BytecodeStack { sp, high, handler, link: HandlerLink::FromEnd };
-    ((sp, high), BytecodeFrames::new(words, addresses, stack, depth))
+    ((stack.sp, stack.high), BytecodeFrames::new(words, addresses, stack, depth))
 }
