@@ -61,5 +61,8 @@ mod start;
 mod unwinding;
 
 pub(crate) use attached::attached;
-pub(crate) use runtime::{Attachment, Runtime};
+pub(crate) use own_stack::OwnStack;
+pub(crate) use patch::Replacement;
+pub(crate) use refusal::Refusal;
+pub(crate) use runtime::{Attachment, Lookup, Runtime};
 pub(crate) use start::at_load;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::version::MajorVersion;
 use super::{bytecode, frames, names};
-use crate::runtimes::attach::Attachment;
-use crate::runtimes::attach::patch::Replacement;
+use crate::runtimes::attach::{Attachment, Replacement};
 use crate::tracer::{Failure, Options, Session};
 
 /// An attachment that adds the frame tables before `start`, and watches for plugins and

@@ -5,9 +5,7 @@ use std::ffi::CStr;
 use heaptap_settings::OCAML;
 
 use super::version::MajorVersion;
-use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::runtime::Lookup;
-use crate::runtimes::attach::{patch, symbols};
+use crate::runtimes::attach::{Lookup, Refusal, patch, symbols};
 
 /// Read by `caml_parse_ocamlrunparam` (`runtime/startup_aux.c`, 4.14.1 and 5.3.0),
 /// the first thing that a runtime does.

@@ -53,5 +53,8 @@ mod values;
 mod variable;
 pub(crate) mod version;
 
+use descriptors::Descriptors;
 pub(super) use five::OCAML5;
 pub(super) use four::OCAML4;
+use releases::Releases;
+use version::MajorVersion;

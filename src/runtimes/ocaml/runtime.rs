@@ -8,9 +8,7 @@ use heaptap_settings::OCAML;
 use super::version::MajorVersion;
 use super::{bytecode, detect};
 use crate::probes::Cell;
-use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::runtime::Lookup;
-use crate::runtimes::attach::{Attachment, Runtime};
+use crate::runtimes::attach::{Attachment, Lookup, Refusal, Runtime};
 use crate::tracer::Failure;
 
 /// One major version of OCaml, for [`crate::runtimes::attach`].

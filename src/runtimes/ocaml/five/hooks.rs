@@ -20,7 +20,7 @@ use super::layout::{
 };
 use super::small_alloc;
 use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
-use crate::runtimes::attach::patch::Replacement;
+use crate::runtimes::attach::Replacement;
 use crate::runtimes::ocaml::tag_sizes;
 use crate::runtimes::ocaml::values::{UNIT, header, raise_failure, young_fate};
 use crate::tracer::{self, AllocatedBlock, Fate, Generation, Registers, Tracked};

@@ -46,11 +46,9 @@ mod small_alloc;
 mod symbols;
 mod walkers;
 
-use crate::runtimes::attach::Attachment;
-use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::{Attachment, Refusal};
 use crate::runtimes::ocaml::runtime::Ocaml;
-use crate::runtimes::ocaml::version::MajorVersion;
-use crate::runtimes::ocaml::{attachment, bytecode, timing};
+use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode, timing};
 use crate::tracer::{Options, Rate};
 
 /// OCaml 5.3 and later.

@@ -6,7 +6,7 @@
 
 use super::layout::{FINAL_OLD_YOUNG, INTERRUPT, KNOWN, KnownRelease, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
-use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::symbols::{Symbol, code_of, function_at};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
 use crate::runtimes::ocaml::lent::Lent;

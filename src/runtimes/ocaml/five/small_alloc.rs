@@ -25,7 +25,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::domain::{self, Domain, with};
 use super::layout::{INTERRUPT, StateLayout, word};
 use super::symbols::{Runtime, SmallDispatch};
-use crate::runtimes::attach::patch::{Original, Replacement};
+use crate::runtimes::attach::Replacement;
+use crate::runtimes::attach::patch::Original;
 use crate::runtimes::ocaml::values::part_sizes;
 
 /// `CAML_DO_TRACK` (`runtime/caml/memory.h`): may be sampled.

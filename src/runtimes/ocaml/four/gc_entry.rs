@@ -18,10 +18,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::symbols::Runtime;
 use crate::runtimes::attach::symbols::{function_at, lookup};
-use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::frame_descriptor::{LIVE_COUNT, LIVE_SLOTS};
 use crate::runtimes::ocaml::values::part_sizes;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::{Descriptors, MajorVersion};
 use crate::tracer::PartSizes;
 
 /// What the shortcut needs of the runtime.

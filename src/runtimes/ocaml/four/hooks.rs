@@ -18,7 +18,7 @@ use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
 use super::polls;
 use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
-use crate::runtimes::attach::patch::Replacement;
+use crate::runtimes::attach::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words, young_fate};
 use crate::tracer::{AllocatedBlock, Fate, Generation, PartSizes, Registers, Tracked, WORD};
 

@@ -14,7 +14,7 @@ use super::state::State;
 use super::symbols::Runtime;
 use super::walkers;
 use crate::probes::{Cell, SliceKind};
-use crate::runtimes::attach::own_stack::OwnStack;
+use crate::runtimes::attach::OwnStack;
 use crate::runtimes::attach::symbols::{function_at, lookup};
 use crate::runtimes::ocaml::polls::below_polls;
 use crate::runtimes::ocaml::tag_sizes::{self, TagSizes};

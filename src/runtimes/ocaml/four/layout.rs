@@ -4,8 +4,7 @@
 //! `Caml_state` points to words in the order of `runtime/caml/domain_state.tbl`. To
 //! support a release that moved a word, add a row to [`KNOWN`]; `prove` checks it.
 
-use crate::runtimes::ocaml::releases::Releases;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::{MajorVersion, Releases};
 
 /// All that depends on the release. `prove` checks that the runtime is as one of them says, and
 /// whatever depends on the release is read from that one.

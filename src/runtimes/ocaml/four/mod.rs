@@ -29,11 +29,9 @@ mod state;
 mod symbols;
 mod walkers;
 
-use crate::runtimes::attach::Attachment;
-use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::{Attachment, Refusal};
 use crate::runtimes::ocaml::runtime::Ocaml;
-use crate::runtimes::ocaml::version::MajorVersion;
-use crate::runtimes::ocaml::{attachment, bytecode, timing};
+use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode, timing};
 use crate::tracer::{Options, Rate};
 
 use gc_entry::GcEntry;

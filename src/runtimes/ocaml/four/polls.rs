@@ -17,8 +17,8 @@ use super::heap;
 use super::proof::{self, Proved};
 use super::state::State;
 use super::symbols::{self, GcEntryFunction, Runtime};
+use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::patch::{self, Jumps};
-use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::function_at;
 
 /// What the hook of a program that is not traced needs.

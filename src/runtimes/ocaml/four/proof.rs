@@ -7,7 +7,7 @@
 
 use super::layout::{KNOWN, KnownRelease, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
-use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::symbols::{Symbol, code_of, function_at};
 use crate::runtimes::ocaml::lent::Lent;
 use crate::runtimes::ocaml::variable::Variable;

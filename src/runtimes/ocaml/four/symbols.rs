@@ -2,8 +2,8 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
+use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::hook_table::{RuntimeFunction, hook_table};
-use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed};
 
 hook_table! {

@@ -1,10 +1,9 @@
 //! Native code or bytecode.
 
-use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::symbols::needed;
 use crate::runtimes::ocaml::bytecode::Code;
-use crate::runtimes::ocaml::descriptors::Descriptors;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::{Descriptors, MajorVersion};
 
 /// What only one kind of program has.
 pub(crate) enum CodeKind {

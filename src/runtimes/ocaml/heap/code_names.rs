@@ -8,8 +8,7 @@ use heaptap_heap::{Name, Suspended};
 use heaptap_symbols::SourceLocation;
 
 use crate::runtimes::ocaml::bytecode::{Code, CodeLocations};
-use crate::runtimes::ocaml::frames;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::{MajorVersion, frames};
 use crate::sys::process_memory::ProcessMemory;
 
 fn name<'a>(address: u64, found: SourceLocation<'a>) -> Name<'a> {

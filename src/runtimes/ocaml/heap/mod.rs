@@ -13,22 +13,30 @@
 //! the process, and neither allocates nor locks.
 
 mod bigarray;
-pub(super) mod blocks;
+mod blocks;
 pub(super) mod bytecode_globals;
-pub(super) mod bytecode_stack;
-pub(super) mod code_kind;
+mod bytecode_stack;
+mod code_kind;
 mod code_names;
 pub(super) mod global_blocks;
 pub(super) mod modules;
-pub(super) mod regions;
+mod regions;
 mod release;
 pub(super) mod scan;
 mod seen;
 pub(super) mod threads;
-pub(super) mod walker;
-pub(super) mod words;
+mod walker;
+mod words;
 
 use crate::snapshot::WalkError;
+
+pub(super) use blocks::{BlockWriter, FINALISER_WORDS};
+pub(super) use bytecode_stack::{BytecodeFrame, BytecodeFrames};
+pub(super) use code_kind::CodeKind;
+pub(super) use regions::Region;
+pub(super) use threads::Thread;
+pub(super) use walker::{Globals, OcamlHeap, VersionHeap};
+pub(super) use words::{Header, Words};
 
 /// There is no memory for what a walk has to remember.
 pub(super) const NO_MEMORY: WalkError = WalkError::Write(libc::ENOMEM);

@@ -5,8 +5,8 @@
 
 use super::words::{Header, is_pointer};
 use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::ocaml::Releases;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
-use crate::runtimes::ocaml::releases::Releases;
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
 

@@ -5,7 +5,7 @@
 //! each, beginning with the running thread's. Whether an address is such a structure is
 //! tried with reads that cannot fault.
 
-use crate::runtimes::ocaml::heap::words::{Words, is_pointer};
+use super::words::{Words, is_pointer};
 use crate::sys::memory::MappedVec;
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;

@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::variables::Variables;
-use crate::runtimes::ocaml::heap::NO_MEMORY;
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{NO_MEMORY, Words};
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
 

@@ -4,8 +4,7 @@ use super::stack_slot::{MOST_EMPTY_FIBERS, SlotPlace, StackTop};
 use crate::runtimes::ocaml::bytecode::{Addresses, BytecodeStack, Code, HandlerLink};
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, HANDLER_WORDS};
 use crate::runtimes::ocaml::five::walkers::bytecode_stack;
-use crate::runtimes::ocaml::heap::bytecode_stack::{BytecodeFrame, BytecodeFrames};
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{BytecodeFrame, BytecodeFrames, Words};
 use crate::tracer::WORD;
 
 /// Finds the frames of slots in the order in which `caml_scan_stack` reports them

@@ -4,7 +4,7 @@ use heaptap_heap::FinaliserKind;
 
 use super::domains::Domains;
 use super::variables::Variables;
-use crate::runtimes::ocaml::heap::blocks::{BlockWriter, FINALISER_WORDS};
+use crate::runtimes::ocaml::heap::{BlockWriter, FINALISER_WORDS};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 

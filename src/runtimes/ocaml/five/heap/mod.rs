@@ -33,13 +33,9 @@ use std::sync::OnceLock;
 use super::domain::domain;
 use super::layout::KnownRelease;
 use super::symbols::Runtime;
-use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::ocaml::frames;
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::code_kind::CodeKind;
-use crate::runtimes::ocaml::heap::walker::{Globals, OcamlHeap, VersionHeap};
-use crate::runtimes::ocaml::releases::Releases;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::attach::Refusal;
+use crate::runtimes::ocaml::heap::{BlockWriter, CodeKind, Globals, OcamlHeap, VersionHeap};
+use crate::runtimes::ocaml::{MajorVersion, Releases, frames};
 use crate::snapshot::{self, WalkError};
 use crate::tracer::Mutator;
 

@@ -6,9 +6,7 @@ use heaptap_heap::SegmentKind;
 use super::domains::Domains;
 use super::variables::Variables;
 use crate::runtimes::ocaml::five::layout::{COLOUR, POOL, POOL_HEADER};
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::regions::Region;
-use crate::runtimes::ocaml::heap::words::{Header, Words};
+use crate::runtimes::ocaml::heap::{BlockWriter, Header, Region, Words};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 

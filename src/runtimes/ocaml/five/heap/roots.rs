@@ -15,11 +15,9 @@ use super::systhreads::{HookPart, HookReport};
 use super::thread_structure::{ThreadRoots, is_readable};
 use super::variables::Variables;
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::code_kind::CodeKind;
-use crate::runtimes::ocaml::heap::walker::Globals;
-use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::heap::{NO_MEMORY, bytecode_globals, modules};
+use crate::runtimes::ocaml::heap::{
+    BlockWriter, CodeKind, Globals, NO_MEMORY, Words, bytecode_globals, modules,
+};
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
 use crate::sys::process_memory::ProcessMemory;

@@ -6,11 +6,10 @@
 use heaptap_heap::RootOwner;
 
 use super::stack_slot::{MOST_EMPTY_FIBERS, SlotPlace, StackTop};
-use crate::runtimes::ocaml::descriptors::Descriptors;
+use crate::runtimes::ocaml::Descriptors;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
 use crate::runtimes::ocaml::frame_descriptor::{LiveSlots, RETURN_TO_C};
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{BlockWriter, Words};
 use crate::snapshot::WalkError;
 use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::WORD;

@@ -8,7 +8,7 @@ use heaptap_heap::{MetaKey, OutsideArea, OutsideKind};
 
 use super::variables::Variables;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, HANDLER_WORDS, STACK_HANDLER};
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::Words;
 use crate::snapshot::{HeapEncoder, WalkError};
 use crate::tracer::WORD;
 

@@ -3,14 +3,13 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::symbols::{Symbol, code_of, function, functions, needed};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
 use crate::runtimes::ocaml::five::layout::{HeapLayout, KnownRelease, ParamsLayout, StateLayout};
 use crate::runtimes::ocaml::five::symbols::{Runtime, ScanningAction};
-use crate::runtimes::ocaml::heap::code_kind::CodeKind;
-use crate::runtimes::ocaml::releases::Releases;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::heap::CodeKind;
+use crate::runtimes::ocaml::{MajorVersion, Releases};
 
 /// Addresses of variables and functions of the runtime.
 pub(super) struct Variables {

@@ -11,8 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::runtimes::attach::symbols::lookup;
-use crate::runtimes::ocaml::frames;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::{MajorVersion, frames};
 use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::WORD;
 

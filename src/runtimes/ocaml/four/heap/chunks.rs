@@ -8,9 +8,7 @@ use heaptap_heap::{MetaKey, SegmentKind};
 
 use super::variables::Variables;
 use crate::runtimes::ocaml::four::layout::ChunkHead;
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::regions::Region;
-use crate::runtimes::ocaml::heap::words::{Header, Words};
+use crate::runtimes::ocaml::heap::{BlockWriter, Header, Region, Words};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 

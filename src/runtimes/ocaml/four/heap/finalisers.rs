@@ -9,9 +9,8 @@
 use heaptap_heap::FinaliserKind;
 
 use super::variables::Variables;
-use crate::runtimes::ocaml::heap::blocks::{BlockWriter, FINALISER_WORDS};
 use crate::runtimes::ocaml::heap::scan::scan;
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{BlockWriter, FINALISER_WORDS, Words};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 

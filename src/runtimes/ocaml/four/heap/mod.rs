@@ -22,15 +22,9 @@ use std::sync::OnceLock;
 
 use super::host::host;
 use super::proof::Proved;
-use crate::runtimes::attach::own_stack::OwnStack;
-use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::ocaml::frames;
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::code_kind::CodeKind;
-use crate::runtimes::ocaml::heap::walker::{Globals, OcamlHeap, VersionHeap};
-use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::releases::Releases;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::attach::{OwnStack, Refusal};
+use crate::runtimes::ocaml::heap::{BlockWriter, CodeKind, Globals, OcamlHeap, VersionHeap, Words};
+use crate::runtimes::ocaml::{MajorVersion, Releases, frames};
 use crate::snapshot::{self, WalkError};
 
 use bound_errors::BoundErrors;

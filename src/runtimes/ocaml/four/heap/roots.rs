@@ -5,12 +5,11 @@ use heaptap_heap::RootOwner;
 use super::stack::{self, Stack};
 use super::variables::{Scan, Variables};
 use crate::runtimes::attach::symbols::function_at;
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::scan::{self, scan};
-use crate::runtimes::ocaml::heap::threads::{self, Thread};
-use crate::runtimes::ocaml::heap::walker::Globals;
-use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::heap::{bytecode_globals, modules};
+use crate::runtimes::ocaml::heap::threads;
+use crate::runtimes::ocaml::heap::{
+    BlockWriter, Globals, Thread, Words, bytecode_globals, modules,
+};
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
 

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::variables::Variables;
 use super::{Heap, blocking, roots};
 use crate::runtimes::attach::patch;
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::Words;
 use crate::runtimes::ocaml::hook_variable::HookBefore;
 use crate::{control, snapshot};
 

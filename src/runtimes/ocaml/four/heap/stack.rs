@@ -6,14 +6,12 @@
 use heaptap_heap::RootOwner;
 
 use super::variables::Variables;
+use crate::runtimes::ocaml::Descriptors;
 use crate::runtimes::ocaml::bytecode::{BytecodeStack, Code, HandlerLink};
-use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::frame_descriptor::{LiveSlots, RETURN_TO_C};
-use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::bytecode_stack::{BytecodeFrame, BytecodeFrames};
-use crate::runtimes::ocaml::heap::code_kind::CodeKind;
-use crate::runtimes::ocaml::heap::threads::Thread;
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{
+    BlockWriter, BytecodeFrame, BytecodeFrames, CodeKind, Thread, Words,
+};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 

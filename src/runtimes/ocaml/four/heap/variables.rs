@@ -1,13 +1,12 @@
 //! What snapshots use of the runtime.
 
-use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::symbols::{Symbol, code_of, function, functions, lookup, needed};
+use crate::runtimes::ocaml::MajorVersion;
 use crate::runtimes::ocaml::four::layout::{KnownRelease, StateLayout};
 use crate::runtimes::ocaml::four::proof::Proved;
-use crate::runtimes::ocaml::heap::code_kind::CodeKind;
 use crate::runtimes::ocaml::heap::scan::Action;
-use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::heap::{CodeKind, Words};
 use crate::tracer::WORD;
 
 /// A function that reports roots.
