@@ -18,12 +18,12 @@
 //!   runtime cannot be traced.
 //! - `own_stack`: a stack for hooks of runtimes that leave C code little of
 //!   theirs; `thread_pointer`: thread-local variables of the runtime.
-//! - `environment`: the variables that children inherit; `memory_limit` and
-//!   `descriptor_limit`: whether there is memory for a trace, and files can be opened for it; `endings`: `_exit` and
+//! - `environment`: the variables that children inherit; `limits`: whether
+//!   there is memory for a trace, and files can be opened for it; `endings`: `_exit` and
 //!   `execve`; `journal`: what the program that started this one wants to know.
 //!
 //! Dependencies: `start → {late, selection → environment, endings → journal, attached} →
-//! {patch, runtime} → refusal → descriptor_limit → memory_limit`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
+//! {patch, runtime} → refusal → limits`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
 //!
 //! Everything runs before `main` or when a runtime starts, on one thread, and may
 //! allocate. Two parts also run later: `endings`, which may be called in a signal
@@ -52,10 +52,9 @@ pub(crate) mod symbols;
 pub(crate) mod thread_pointer;
 
 mod attached;
-mod descriptor_limit;
 mod endings;
 mod late;
-mod memory_limit;
+mod limits;
 mod selection;
 mod start;
 mod unwinding;

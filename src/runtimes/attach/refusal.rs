@@ -5,18 +5,15 @@ use std::fmt;
 
 use heaptap_settings::Invalid;
 
-use super::descriptor_limit::FewDescriptors;
-use super::memory_limit::LittleMemory;
+use super::limits::TightLimit;
 
 /// Why a runtime cannot be traced. One variant for each defect.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refusal {
     /// An environment variable has a value that is not accepted.
     Setting(Invalid),
-    /// The process may not have enough memory for both.
-    Memory(LittleMemory),
-    /// The process may not have enough descriptors for both.
-    Descriptors(FewDescriptors),
+    /// The process may not have enough memory or descriptors for both.
+    Limit(TightLimit),
     /// A version of the runtime that is not supported.
     Version {
         /// Which it is.
@@ -40,8 +37,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Setting(invalid) => write!(f, "{invalid}: correct or unset it"),
-            Refusal::Memory(little) => little.fmt(f),
-            Refusal::Descriptors(few) => few.fmt(f),
+            Refusal::Limit(tight) => tight.fmt(f),
             Refusal::Version { found, supported } => {
                 write!(f, "its runtime is {found}: use {supported}")
             }

@@ -6,7 +6,7 @@ use super::patch::Jumps;
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
 use super::selection::{self, Choice, ProcessNames};
-use super::{descriptor_limit, endings, environment, journal, late, memory_limit, symbols};
+use super::{endings, environment, journal, late, limits, symbols};
 use crate::control::{self, Settings, SnapshotSupport};
 use crate::sys::program;
 use crate::tracer::{self, Failure, say};
@@ -48,7 +48,7 @@ fn attach(detected: Detected) {
         Err(invalid) => return refuse(runtime, &Refusal::Setting(invalid)),
     };
     let checked = supported.and_then(|()| check_process());
-    if let Err(refusal @ (Refusal::Memory(_) | Refusal::Descriptors(_))) = &checked {
+    if let Err(refusal @ Refusal::Limit(_)) = &checked {
         // Threads and preparations take some, too.
         return refuse(runtime, refusal);
     }
@@ -87,8 +87,7 @@ fn refuse(runtime: &dyn Runtime, refusal: &Refusal) {
 /// Refuses a process whose variables are wrong, or that has no memory or descriptors to spare.
 fn check_process() -> Result<(), Refusal> {
     environment::check().map_err(Refusal::Setting)?;
-    memory_limit::too_tight().map_or(Ok(()), |little| Err(Refusal::Memory(little)))?;
-    descriptor_limit::too_tight().map_or(Ok(()), |few| Err(Refusal::Descriptors(few)))
+    limits::too_tight().map_or(Ok(()), |tight| Err(Refusal::Limit(tight)))
 }
 
 /// Starts the session, then patches the runtime. If a step fails after the

@@ -42,6 +42,26 @@ impl Releases {
     }
 }
 
+/// Declares a structure of indices, and those of one release, so that each is written once.
+macro_rules! layout {
+    (
+        $(#[$of_layout:meta])*
+        $vis:vis struct $Layout:ident, const $RELEASE:ident {
+            $($(#[$of_word:meta])* $word:ident = $index:literal,)*
+        }
+    ) => {
+        $(#[$of_layout])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis struct $Layout {
+            $($(#[$of_word])* $vis $word: usize,)*
+        }
+
+        const $RELEASE: $Layout = $Layout { $($word: $index),* };
+    };
+}
+
+pub(super) use layout;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 //! `caml_state` points to words in the order of `runtime/caml/domain_state.tbl`. To
 //! support a release that moved a word, add a row to [`KNOWN`]; `prove` checks it.
 
+use crate::runtimes::ocaml::releases::layout;
 use crate::runtimes::ocaml::{MajorVersion, Releases};
 
 /// All that depends on the release. `prove` checks that the runtime is as one of them says, and
@@ -22,36 +23,38 @@ pub(super) struct KnownRelease {
 /// then an area for further parameters.
 pub(super) const STATE_WORDS: usize = 64;
 
-/// Indices of words in a domain's state, by their names in `domain_state.tbl`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StateLayout {
-    pub(super) young_limit: usize,
-    pub(super) young_ptr: usize,
-    pub(super) young_start: usize,
-    pub(super) young_end: usize,
-    pub(super) young_trigger: usize,
-    pub(super) current_stack: usize,
-    pub(super) action_pending: usize,
-    pub(super) final_info: usize,
-    pub(super) minor_heap_wsz: usize,
-    pub(super) backtrace_active: usize,
-    pub(super) parser_trace: usize,
-    /// Of bytecode.
-    pub(super) trap_sp_off: usize,
-    /// The profiler's, and so ours to use. NULL makes the domain's creation fail.
-    pub(super) memprof: usize,
-    pub(super) memprof_young_trigger: usize,
+layout! {
+    /// Indices of words in a domain's state, by their names in `domain_state.tbl`.
+    pub(super) struct StateLayout, const STATE_5_3 {
+        young_limit = 0,
+        young_ptr = 1,
+        young_start = 2,
+        young_end = 3,
+        young_trigger = 4,
+        current_stack = 5,
+        action_pending = 7,
+        final_info = 22,
+        minor_heap_wsz = 34,
+        backtrace_active = 24,
+        parser_trace = 33,
+        /// Of bytecode.
+        trap_sp_off = 54,
+        /// The profiler's, and so ours to use. NULL makes the domain's creation fail.
+        memprof = 58,
+        memprof_young_trigger = 59,
+    }
 }
 
-/// Indices of words in `struct caml_params` (`runtime/caml/startup_aux.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ParamsLayout {
-    pub(super) trace_level: usize,
-    /// `runtime_events_log_wsize`
-    pub(super) events_log_wsize: usize,
-    pub(super) verify_heap: usize,
-    pub(super) cleanup_on_exit: usize,
-    pub(super) max_domains: usize,
+layout! {
+    /// Indices of words in `struct caml_params` (`runtime/caml/startup_aux.h`).
+    pub(super) struct ParamsLayout, const PARAMS_5_3 {
+        trace_level = 5,
+        /// `runtime_events_log_wsize`
+        events_log_wsize = 6,
+        verify_heap = 7,
+        cleanup_on_exit = 18,
+        max_domains = 20,
+    }
 }
 
 /// What walks of the heap need besides: indices of further words in a domain's state, and in
@@ -73,43 +76,23 @@ pub(super) struct HeapLayout {
     pub(super) thread: ThreadLayout,
 }
 
-/// Indices of words in `struct caml_thread_struct` (`otherlibs/systhreads/st_stubs.c`).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ThreadLayout {
-    pub(super) domain: usize,
-    pub(super) current_stack: usize,
-    pub(super) local_roots: usize,
-    pub(super) last_exception: usize,
-    pub(super) gc_regs: usize,
-    /// Of bytecode.
-    pub(super) trap_sp_off: usize,
+layout! {
+    /// Indices of words in `struct caml_thread_struct` (`otherlibs/systhreads/st_stubs.c`).
+    pub(super) struct ThreadLayout, const THREAD_5_3 {
+        domain = 3,
+        current_stack = 4,
+        local_roots = 6,
+        last_exception = 9,
+        gc_regs = 10,
+        /// Of bytecode.
+        trap_sp_off = 15,
+    }
 }
 
 const V5_3: KnownRelease = KnownRelease {
     releases: minor(3),
-    state: StateLayout {
-        young_limit: 0,
-        young_ptr: 1,
-        young_start: 2,
-        young_end: 3,
-        young_trigger: 4,
-        current_stack: 5,
-        action_pending: 7,
-        final_info: 22,
-        minor_heap_wsz: 34,
-        backtrace_active: 24,
-        parser_trace: 33,
-        trap_sp_off: 54,
-        memprof: 58,
-        memprof_young_trigger: 59,
-    },
-    params: Some(ParamsLayout {
-        trace_level: 5,
-        events_log_wsize: 6,
-        verify_heap: 7,
-        cleanup_on_exit: 18,
-        max_domains: 20,
-    }),
+    state: STATE_5_3,
+    params: Some(PARAMS_5_3),
     heap: Some(HeapLayout {
         releases: minor(3),
         stack_cache: 9,
@@ -121,14 +104,7 @@ const V5_3: KnownRelease = KnownRelease {
         id: 36,
         unique_id: 37,
         dls_root: 38,
-        thread: ThreadLayout {
-            domain: 3,
-            current_stack: 4,
-            local_roots: 6,
-            last_exception: 9,
-            gc_regs: 10,
-            trap_sp_off: 15,
-        },
+        thread: THREAD_5_3,
     }),
 };
 

@@ -4,6 +4,7 @@
 //! `Caml_state` points to words in the order of `runtime/caml/domain_state.tbl`. To
 //! support a release that moved a word, add a row to [`KNOWN`]; `prove` checks it.
 
+use crate::runtimes::ocaml::releases::layout;
 use crate::runtimes::ocaml::{MajorVersion, Releases};
 
 /// All that depends on the release. `prove` checks that the runtime is as one of them says, and
@@ -19,31 +20,32 @@ pub(super) struct KnownRelease {
 /// Words of the state, at least: the table has 54 entries.
 pub(super) const STATE_WORDS: usize = 54;
 
-/// Indices of words in the state, by their names in `domain_state.tbl`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StateLayout {
-    pub(super) young_limit: usize,
-    pub(super) young_ptr: usize,
-    pub(super) young_start: usize,
-    pub(super) young_end: usize,
-    pub(super) young_alloc_start: usize,
-    pub(super) young_alloc_end: usize,
-    pub(super) young_trigger: usize,
-    pub(super) minor_heap_wsz: usize,
-    /// Of bytecode's stack, as are the next two.
-    pub(super) stack_high: usize,
-    pub(super) extern_sp: usize,
-    pub(super) trapsp: usize,
-    /// Of native code's stack, as is the next.
-    pub(super) bottom_of_stack: usize,
-    pub(super) last_return_address: usize,
-    pub(super) gc_regs: usize,
-    pub(super) backtrace_active: usize,
-    pub(super) requested_minor_gc: usize,
-    pub(super) local_roots: usize,
-    pub(super) stat_major_collections: usize,
-    pub(super) stat_heap_wsz: usize,
-    pub(super) stat_heap_chunks: usize,
+layout! {
+    /// Indices of words in the state, by their names in `domain_state.tbl`.
+    pub(super) struct StateLayout, const STATE_4_13 {
+        young_limit = 0,
+        young_ptr = 1,
+        young_start = 4,
+        young_end = 5,
+        young_alloc_start = 6,
+        young_alloc_end = 7,
+        young_trigger = 9,
+        minor_heap_wsz = 10,
+        /// Of bytecode's stack, as are the next two.
+        stack_high = 18,
+        extern_sp = 20,
+        trapsp = 21,
+        /// Of native code's stack, as is the next.
+        bottom_of_stack = 26,
+        last_return_address = 27,
+        gc_regs = 28,
+        backtrace_active = 29,
+        requested_minor_gc = 35,
+        local_roots = 36,
+        stat_major_collections = 41,
+        stat_heap_wsz = 42,
+        stat_heap_chunks = 46,
+    }
 }
 
 /// `heap_chunk_head` (`runtime/caml/major_gc.h`): where size and next chunk are, in words in
@@ -57,29 +59,6 @@ pub(super) struct ChunkHead {
 /// It has grown by a word in 4.14.
 const HEAD_4_14: ChunkHead = ChunkHead { size: 5, next: 4 };
 const HEAD_4_12: ChunkHead = ChunkHead { size: 4, next: 3 };
-
-const STATE_4_13: StateLayout = StateLayout {
-    young_limit: 0,
-    young_ptr: 1,
-    young_start: 4,
-    young_end: 5,
-    young_alloc_start: 6,
-    young_alloc_end: 7,
-    young_trigger: 9,
-    minor_heap_wsz: 10,
-    stack_high: 18,
-    extern_sp: 20,
-    trapsp: 21,
-    bottom_of_stack: 26,
-    last_return_address: 27,
-    gc_regs: 28,
-    backtrace_active: 29,
-    requested_minor_gc: 35,
-    local_roots: 36,
-    stat_major_collections: 41,
-    stat_heap_wsz: 42,
-    stat_heap_chunks: 46,
-};
 
 /// All releases that changed the state, the newest first. That of 4.13.1 is also that of 4.14.1.
 pub(super) static KNOWN: [KnownRelease; 2] = [
