@@ -6,7 +6,7 @@
 //! is not begun again before 50 times as long has passed. In OCaml 5 each domain measures the
 //! values that it has tagged, and what values of two domains share counts for both.
 
-use super::values::{header, words};
+use super::values::{CLOSURE, INFIX, NO_SCAN, environment, header};
 use crate::probes::{Cell, SizeShare};
 use crate::sys::memory::{MappedVec, Region};
 use crate::tracer::{Mutator, WORD};
@@ -20,11 +20,6 @@ const SLOTS: usize = 2 * MAX_BLOCKS;
 const REST: u64 = 50;
 /// The most nanoseconds that a block takes: it and its slot are not in a cache.
 const BLOCK_NS: u64 = 400;
-
-/// Tags in a header (`runtime/caml/mlvalues.h`).
-const CLOSURE: usize = 247;
-const INFIX: usize = 249;
-const NO_SCAN: usize = 251;
 
 /// The memory for it, and what was measured last. Mapped at the first measurement.
 pub(super) struct TagSizes {
@@ -188,17 +183,14 @@ unsafe fn visit(
         at += 1;
         // SAFETY: a block of the heap, by this function's contract.
         let head = unsafe { header(block) };
-        let size = words(head);
-        total += size as u64;
-        let tag = head & 0xff;
-        if tag >= NO_SCAN {
+        total += head.words() as u64;
+        if head.tag() >= NO_SCAN {
             continue;
         }
-        // SAFETY: the same block; a closure has two words before its environment.
-        let first = if tag == CLOSURE { unsafe { environment(block) } } else { 0 };
-        for field in first..size - 1 {
-            // SAFETY: a field of this block.
-            let value = unsafe { (block as *const usize).wrapping_add(field).read() };
+        // SAFETY: called with fields of this block only; a closure has two.
+        let field = |index| unsafe { (block as *const usize).wrapping_add(index).read() };
+        let first = if head.tag() == CLOSURE { environment(field(1)) } else { 0 };
+        for value in (first..head.size()).map(field) {
             if value & 1 == 1 || value == 0 || !is_counted(value) {
                 continue;
             }
@@ -212,16 +204,6 @@ unsafe fn visit(
     (total, true)
 }
 
-/// The first field of a closure's environment (`Start_env_closinfo`).
-///
-/// # Safety
-/// A closure.
-unsafe fn environment(block: usize) -> usize {
-    // SAFETY: the second word of a closure describes it.
-    let info = unsafe { (block as *const usize).wrapping_add(1).read() };
-    (info << 8) >> 9
-}
-
 /// The block that a pointer into a closure is part of (`Infix_offset_hd`).
 ///
 /// # Safety
@@ -229,5 +211,5 @@ unsafe fn environment(block: usize) -> usize {
 unsafe fn normalised(value: usize) -> usize {
     // SAFETY: by this function's contract.
     let head = unsafe { header(value) };
-    if head & 0xff == INFIX { value - (words(head) - 1) * WORD } else { value }
+    if head.tag() == INFIX { value - head.size() * WORD } else { value }
 }

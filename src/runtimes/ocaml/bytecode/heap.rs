@@ -6,11 +6,8 @@
 //! toplevel refer to whole typing environments.
 
 use super::tree::Tree;
-use crate::runtimes::ocaml::values::header;
+use crate::runtimes::ocaml::values::{STRING, header};
 use crate::tracer::WORD;
-
-/// `String_tag` (`runtime/caml/mlvalues.h`).
-const STRING: usize = 252;
 
 /// Values in the heap.
 pub(super) struct Heap {
@@ -26,13 +23,13 @@ impl Heap {
     }
 
     /// The tag and the number of words of a block; `None` for an integer.
-    pub(super) fn shape(&self, value: usize) -> Option<(usize, usize)> {
+    pub(super) fn shape(&self, value: usize) -> Option<(u8, usize)> {
         if value & (WORD - 1) != 0 || value == 0 {
             return None;
         }
         // SAFETY: by the contract of `standing_still` a value, and not an integer.
         let header = unsafe { header(value) };
-        Some((header & 0xff, header >> 10))
+        Some((header.tag(), header.size()))
     }
 
     /// A word of a block that is at least this long.
@@ -79,9 +76,10 @@ mod tests {
     struct Blocks;
 
     impl Blocks {
-        fn block(&self, tag: usize, fields: &[usize]) -> usize {
-            let words: Vec<usize> =
-                std::iter::once(fields.len() << 10 | tag).chain(fields.iter().copied()).collect();
+        fn block(&self, tag: u8, fields: &[usize]) -> usize {
+            let words: Vec<usize> = std::iter::once(fields.len() << 10 | usize::from(tag))
+                .chain(fields.iter().copied())
+                .collect();
             let words: &'static [usize] = words.leak();
             words.as_ptr() as usize + WORD
         }

@@ -34,7 +34,7 @@ static LOAD: OnceLock<RuntimeFunction<Load>> = OnceLock::new();
 static RELEASE: OnceLock<RuntimeFunction<Release>> = OnceLock::new();
 
 /// `Abstract_tag` (`runtime/caml/mlvalues.h`).
-const ABSTRACT: usize = 251;
+const ABSTRACT: u8 = 251;
 
 /// More primitives than any runtime has.
 const MOST: usize = 100_000;

@@ -16,11 +16,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use super::layout::{
-    COLOUR, HANDLER_PARENT, HANDLER_WORDS, HeapLayout, POOL, POOL_HEADER, STACK_HANDLER, word,
+    HANDLER_PARENT, HANDLER_WORDS, HeapLayout, POOL, POOL_HEADER, STACK_HANDLER, word,
 };
 use crate::probes::ProbeKind;
 use crate::runtimes::attach::attached;
 use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::ocaml::values::{CONTINUATION, Header};
 use crate::sys::clock::TickSource;
 use crate::sys::memory::{MappedArray, Zeroable};
 use crate::sys::process_memory::read_word;
@@ -35,8 +36,8 @@ const LONGEST_LIST: usize = 1 << 24;
 /// what a continuation takes (`runtime/shared_heap.c`, 5.3.0).
 const POOL_LISTS: [usize; 4] = [2, 34, 66, 98];
 const SLOT: usize = 3;
-/// `Cont_tag` and the size of a continuation in its header, without its colour.
-const CONTINUATION: usize = 2 << 10 | 245;
+/// The size of a continuation.
+const CONTINUATION_WORDS: usize = 2;
 
 /// As many domains as the runtime allows unless it is asked for more; others are not counted.
 const DOMAINS: usize = 128;
@@ -151,7 +152,8 @@ unsafe fn for_each_stack(pool: usize, mut found: impl FnMut(usize)) {
     for index in 0..slots {
         let slot = first + index * SLOT * WORD;
         // SAFETY: a slot of the pool, which begins with a header.
-        if unsafe { word(slot, 0) } & !COLOUR == CONTINUATION {
+        let header = Header(unsafe { word(slot, 0) });
+        if (header.tag(), header.size()) == (CONTINUATION, CONTINUATION_WORDS) {
             // SAFETY: a block of two words is behind the header.
             let stack = unsafe { word(slot, 1) } & !1;
             if stack != 0 {
@@ -257,17 +259,18 @@ mod tests {
     #[test]
     fn continuations_that_were_not_resumed_are_found_in_a_pool() {
         let mut pool = vec![0usize; POOL];
+        let continuation = CONTINUATION_WORDS << 10 | usize::from(CONTINUATION);
         let slots = (POOL - POOL_HEADER) / SLOT;
         let first = POOL - slots * SLOT;
         let mut put = |slot: usize, header: usize, field: usize| {
             pool[first + slot * SLOT] = header;
             pool[first + slot * SLOT + 1] = field;
         };
-        put(0, CONTINUATION, 0x1001);
-        put(1, CONTINUATION | 1 << 8, 0x2001);
-        put(2, CONTINUATION, 1);
+        put(0, continuation, 0x1001);
+        put(1, continuation | 1 << 8, 0x2001);
+        put(2, continuation, 1);
         put(3, 2 << 10, 0x3000);
-        put(slots - 1, CONTINUATION | 2 << 8, 0x4001);
+        put(slots - 1, continuation | 2 << 8, 0x4001);
         let mut stacks = Vec::new();
         // SAFETY: words of this test.
         unsafe { for_each_stack(pool.as_ptr() as usize, |stack| stacks.push(stack)) };

@@ -16,7 +16,7 @@ use heaptap_trace::Source;
 use super::domain::{self, Domain, Thread, current_state, runtime, with};
 use super::fiber_stacks;
 use super::layout::{
-    COLOUR, FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
+    FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
 };
 use super::small_alloc;
 use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
@@ -147,7 +147,7 @@ impl ProfilerHooks for Hooks {
             // SAFETY: a major block that was alive before this cycle, and is swept only
             // after this hook.
             let header = unsafe { header(block) };
-            if header & COLOUR == unmarked { Fate::Dead } else { Fate::Alive(block) }
+            if header.colour() == unmarked { Fate::Dead } else { Fate::Alive(block) }
         };
         let work = |domain: &mut Domain| {
             domain.adopt_orphans();

@@ -174,8 +174,6 @@ pub(super) const HANDLER_WORDS: usize = 4;
 pub(super) const POOL: usize = 4096;
 pub(super) const POOL_HEADER: usize = 4;
 
-/// The colour in a header (`runtime/caml/shared_heap.h`).
-pub(super) const COLOUR: usize = 3 << 8;
 /// `caml_global_heap_state`: `UNMARKED`
 pub(super) const UNMARKED: usize = 1;
 

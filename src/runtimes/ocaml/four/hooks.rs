@@ -19,7 +19,7 @@ use super::layout::is_white;
 use super::polls;
 use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
 use crate::runtimes::attach::Replacement;
-use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words, young_fate};
+use crate::runtimes::ocaml::values::{Header, UNIT, header, part_sizes, raise_failure, young_fate};
 use crate::tracer::{AllocatedBlock, Fate, Generation, PartSizes, Registers, Tracked, WORD};
 
 /// What is replaced: the profiler, and the entry from native code if there is a shortcut
@@ -54,8 +54,8 @@ impl ProfilerHooks for Hooks {
 
     extern "C" fn caml_memprof_track_alloc_shr(block: usize) {
         // SAFETY: `caml_alloc_shr` passes the block that it has just allocated.
-        let header = unsafe { header(block) };
-        count(Source::Major, block, words(header), Some(Tracked::Major));
+        let words = unsafe { header(block) }.words();
+        count(Source::Major, block, words, Some(Tracked::Major));
     }
 
     extern "C" fn caml_memprof_track_custom(block: usize, bytes: usize) {
@@ -275,7 +275,7 @@ fn interned(host: &mut Host, start: *const usize, end: *const usize) {
     while at < end {
         // SAFETY: `intern_add_to_heap` (`runtime/intern.c`) passes whole blocks, and a
         // header lies where the block before it ends.
-        let words = words(unsafe { at.read() });
+        let words = Header(unsafe { at.read() }).words();
         host.left = host.left.saturating_sub_unsigned(words);
         if host.left < 0 {
             sampled(host, source, at as usize + WORD, words, Some(tracked));

@@ -5,6 +5,7 @@
 //! support a release that moved a word, add a row to [`KNOWN`]; `prove` checks it.
 
 use crate::runtimes::ocaml::releases::layout;
+use crate::runtimes::ocaml::values::Header;
 use crate::runtimes::ocaml::{MajorVersion, Releases};
 
 /// All that depends on the release. `prove` checks that the runtime is as one of them says, and
@@ -81,8 +82,8 @@ const fn minors(first: u8, last: u8) -> Releases {
 }
 
 /// Whether a header is white (`Caml_white`, `runtime/caml/gc.h`).
-pub(super) fn is_white(header: usize) -> bool {
-    header & (3 << 8) == 0
+pub(super) fn is_white(header: Header) -> bool {
+    header.colour() == 0
 }
 
 #[cfg(test)]
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn white_is_no_colour() {
-        assert!(is_white(2 << 10 | 245));
-        assert!(!is_white(2 << 10 | 3 << 8));
+        assert!(is_white(Header(2 << 10 | 245)));
+        assert!(!is_white(Header(2 << 10 | 3 << 8)));
     }
 }

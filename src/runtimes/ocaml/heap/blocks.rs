@@ -7,19 +7,13 @@ use super::bigarray::Bigarray;
 use super::global_blocks::GlobalBlocks;
 use super::regions::{Region, Regions};
 use super::seen::SeenSet;
-use super::words::{Header, Words, is_pointer};
+use super::words::{Words, is_pointer};
+use crate::runtimes::ocaml::values::{
+    CLOSURE, CONTINUATION, CUSTOM, Header, INFIX, NO_SCAN, STRING, environment,
+};
 use crate::snapshot::{HeapEncoder, WalkError};
 use crate::sys::memory::MappedVec;
 use crate::tracer::WORD;
-
-/// Tags from this on hold no pointers.
-const NO_SCAN: u8 = 251;
-/// From OCaml 5 on.
-const CONTINUATION: u8 = 245;
-const CLOSURE: u8 = 247;
-const INFIX: u8 = 249;
-const STRING: u8 = 252;
-const CUSTOM: u8 = 255;
 
 /// Writes blocks and roots, and remembers what has to be explained at the end.
 pub(crate) struct BlockWriter<'a, 'w> {
@@ -154,13 +148,12 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             return Err(WalkError::Heap("a closure of one word"));
         }
         let info = self.words.field(block, 1);
-        let environment = (info << 8) >> 9;
         let arity = info as isize >> 56;
         // Of several arguments, the first word is code that collects them.
         let at = if arity == 0 || arity == 1 || size < 3 { 0 } else { 2 };
         let code = self.words.field(block, at) as u64;
         self.encoder.code(at as u64, code)?;
-        self.pointers(block, environment.min(size), size)
+        self.pointers(block, environment(info).min(size), size)
     }
 
     /// A custom block begins with the address of its operations, and these with the address of

@@ -36,7 +36,7 @@ pub(super) use code_kind::CodeKind;
 pub(super) use regions::Region;
 pub(super) use threads::Thread;
 pub(super) use walker::{Globals, OcamlHeap, VersionHeap};
-pub(super) use words::{Header, Words};
+pub(super) use words::Words;
 
 /// There is no memory for what a walk has to remember.
 pub(super) const NO_MEMORY: WalkError = WalkError::Write(libc::ENOMEM);

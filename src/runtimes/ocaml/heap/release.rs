@@ -3,10 +3,11 @@
 //! No variable of the runtime in native code holds it. The standard library does: `Sys.ocaml_version`
 //! is a field of the module's block, and the only one that is a string of that form.
 
-use super::words::{Header, is_pointer};
+use super::words::is_pointer;
 use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::ocaml::Releases;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
+use crate::runtimes::ocaml::values::{Header, STRING};
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
 
@@ -14,7 +15,6 @@ use crate::tracer::WORD;
 const MOST_FIELDS: usize = 256;
 /// More words than a release needs.
 const MOST_WORDS: usize = 8;
-const STRING: u8 = 252;
 
 /// The release of native code; `None` in a program without `Sys`. On any thread: the reads cannot
 /// fault, and what they find is checked.

@@ -1,6 +1,6 @@
 //! Reads of the runtime's memory while its heap stands still.
 
-use crate::runtimes::ocaml::values;
+use crate::runtimes::ocaml::values::{Header, header};
 use crate::tracer::WORD;
 
 /// The permission to read the memory of a runtime whose heap stands still.
@@ -40,7 +40,7 @@ impl Words {
     #[inline]
     pub(crate) fn header(self, block: usize) -> Header {
         // SAFETY: `at_rest` requires that a block is there.
-        Header(unsafe { values::header(block) })
+        unsafe { header(block) }
     }
 
     /// `count` bytes.
@@ -54,29 +54,6 @@ impl Words {
         let is_end = |at: &usize| self.bytes(address.wrapping_add(*at), 1) == [0];
         let length = (0..limit).find(is_end).unwrap_or(limit);
         self.bytes(address, length)
-    }
-}
-
-/// A block's header (`runtime/caml/mlvalues.h`).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header(pub(in crate::runtimes::ocaml) usize);
-
-impl Header {
-    /// Words without the header.
-    #[inline]
-    pub(crate) fn size(self) -> usize {
-        self.0 >> 10
-    }
-
-    #[inline]
-    pub(crate) fn tag(self) -> u8 {
-        self.0 as u8
-    }
-
-    /// The colour, which the collector uses.
-    #[inline]
-    pub(crate) fn colour(self) -> usize {
-        self.0 & (3 << 8)
     }
 }
 

@@ -5,8 +5,9 @@ use heaptap_heap::SegmentKind;
 
 use super::domains::Domains;
 use super::variables::Variables;
-use crate::runtimes::ocaml::five::layout::{COLOUR, POOL, POOL_HEADER};
-use crate::runtimes::ocaml::heap::{BlockWriter, Header, Region, Words};
+use crate::runtimes::ocaml::five::layout::{POOL, POOL_HEADER};
+use crate::runtimes::ocaml::heap::{BlockWriter, Region, Words};
+use crate::runtimes::ocaml::values::Header;
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 
@@ -121,7 +122,7 @@ impl Part {
             Part::Young(_) => SegmentKind::Young,
         };
         writer.segment(kind, region)?;
-        let is_block = |header: Header| header.0 != 0 && header.0 & COLOUR != garbage;
+        let is_block = |header: Header| header.0 != 0 && header.colour() != garbage;
         match self {
             Part::Pool(pool) => write_pool(writer, pool, is_block),
             Part::Large(_) => {

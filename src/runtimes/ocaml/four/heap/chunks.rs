@@ -8,7 +8,8 @@ use heaptap_heap::{MetaKey, SegmentKind};
 
 use super::variables::Variables;
 use crate::runtimes::ocaml::four::layout::ChunkHead;
-use crate::runtimes::ocaml::heap::{BlockWriter, Header, Region, Words};
+use crate::runtimes::ocaml::heap::{BlockWriter, Region, Words};
+use crate::runtimes::ocaml::values::Header;
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 
