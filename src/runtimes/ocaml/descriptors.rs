@@ -166,7 +166,7 @@ fn find_five() -> Option<Descriptors> {
     let own = get();
     // SAFETY: the runtime's structure, a variable that lives as long as the program.
     let buckets = unsafe { &raw const (*own).buckets };
-    // SAFETY: the same structure.
+    // SAFETY: the runtime's structure, a variable that lives as long as the program.
     let mask = unsafe { &raw const (*own).mask };
     // SAFETY: a field of the structure; no other thread runs OCaml yet.
     let is_empty = unsafe { buckets.read().is_null() };

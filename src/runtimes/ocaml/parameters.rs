@@ -52,7 +52,8 @@ impl<S: Fn() -> Option<usize>> Parameters<S> {
                 word.load(Ordering::Relaxed) as i128
             };
             let int = |address: usize| {
-                // SAFETY: the same contract.
+                // SAFETY: an aligned variable of the runtime or word of a state that begins
+                // with an `int`, by the contract of `new`.
                 let int = unsafe { AtomicI32::from_ptr(address as *mut i32) };
                 i128::from(int.load(Ordering::Relaxed))
             };

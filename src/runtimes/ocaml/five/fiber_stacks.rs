@@ -99,7 +99,7 @@ pub(super) unsafe fn count(state: usize, layout: Option<&HeapLayout>) {
     let Some(layout) = layout.filter(|_| IS_ON.load(Ordering::Relaxed)) else { return };
     // SAFETY: the state has this word, by the contract; an `int`.
     let id = unsafe { word(state, layout.id) } as u32;
-    // SAFETY: the same of this one.
+    // SAFETY: the state has this word too, by the contract; NULL or the domain's heap.
     let heap = unsafe { word(state, layout.shared_heap) };
     let Some(fibers) = FIBERS.get(id as usize).filter(|_| heap != 0) else { return };
     fibers.version.fetch_add(1, Ordering::AcqRel);

@@ -203,7 +203,7 @@ impl ProfilerHooks for Hooks {
         let Some(layout) = domain::layout() else { return };
         // SAFETY: the state of a domain, in which this word is the profiler's.
         let domain = unsafe { word(state, layout.memprof) } as *mut Domain;
-        // SAFETY: the same word.
+        // SAFETY: the state of this domain has this word, which is the profiler's.
         unsafe { set_word(state, layout.memprof, 0) };
         // SAFETY: from `caml_memprof_new_domain`, and nobody else knows it now.
         unsafe { domain::destroy(domain) };

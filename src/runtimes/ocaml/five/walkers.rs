@@ -74,7 +74,7 @@ fn innermost(state: usize, current_stack: usize) -> StackTop {
     }
     // SAFETY: not NULL, so a `stack_info`, which lives as long as the fiber runs.
     let sp = unsafe { word(stack, STACK_SP) };
-    // SAFETY: the same `stack_info`.
+    // SAFETY: not NULL, so a `stack_info`, which has this word too.
     let high = unsafe { word(stack, STACK_HANDLER) };
     if sp == high {
         // Nothing has run on it yet.
@@ -135,7 +135,7 @@ impl Unwinder {
 fn bytecode(code: Code, state: usize, layout: &StateLayout, room: &mut [u64]) -> usize {
     // SAFETY: the state of the domain that runs the hook, and `prove` has shown the layout.
     let mut stack = unsafe { word(state, layout.current_stack) };
-    // SAFETY: the same state and layout.
+    // SAFETY: another word of that state, in the layout that `prove` has shown.
     let mut handler_offset = Some(unsafe { word(state, layout.trap_sp_off) } as isize);
     let addresses = code.now();
     let mut backtrace = Backtrace::new(room);
