@@ -34,4 +34,4 @@ pub use table::{
 };
 pub use trigger::{Trigger, TriggerSignal};
 pub use value::{Invalid, Syntax};
-pub use variable::{Inheritance, Reader, RunOption, Variable};
+pub use variable::{Inheritance, Lookup, Reader, RunOption, Variable};

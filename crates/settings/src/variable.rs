@@ -75,6 +75,11 @@ pub struct Variable {
     pub option: Option<RunOption>,
 }
 
+/// Finds the value of a variable by its name.
+pub trait Lookup: Fn(&str) -> Option<OsString> {}
+
+impl<T: Fn(&str) -> Option<OsString>> Lookup for T {}
+
 impl Variable {
     /// Its names, the one that wins first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
@@ -83,10 +88,7 @@ impl Variable {
 
     /// The value that `lookup` has for the variable, and the name under which it
     /// was found. An empty value counts as none.
-    pub fn find(
-        &self,
-        lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> Option<(&'static str, OsString)> {
+    pub fn find(&self, lookup: impl Lookup) -> Option<(&'static str, OsString)> {
         self.names().find_map(|name| {
             let value = lookup(name).filter(|value| !value.is_empty())?;
             Some((name, value))
@@ -94,40 +96,28 @@ impl Variable {
     }
 
     /// The number that `lookup` has for the variable, if any.
-    pub fn find_number(
-        &self,
-        lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Option<f64>, Invalid> {
+    pub fn find_number(&self, lookup: impl Lookup) -> Result<Option<f64>, Invalid> {
         self.find_parsed(lookup, Syntax::number)
     }
 
     /// The whole number that `lookup` has for the variable, if any.
-    pub fn find_integer(
-        &self,
-        lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Option<u64>, Invalid> {
+    pub fn find_integer(&self, lookup: impl Lookup) -> Result<Option<u64>, Invalid> {
         self.find_parsed(lookup, Syntax::integer)
     }
 
     /// The triggers that `lookup` has for the variable; none if it is not set.
-    pub fn find_triggers(
-        &self,
-        lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Vec<Trigger>, Invalid> {
+    pub fn find_triggers(&self, lookup: impl Lookup) -> Result<Vec<Trigger>, Invalid> {
         Ok(self.find_parsed(lookup, Syntax::triggers)?.unwrap_or_default())
     }
 
     /// The names that `lookup` has for the variable; none if it is not set.
-    pub fn find_names(
-        &self,
-        lookup: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Vec<OsString>, Invalid> {
+    pub fn find_names(&self, lookup: impl Lookup) -> Result<Vec<OsString>, Invalid> {
         Ok(self.find_parsed(lookup, Syntax::names)?.unwrap_or_default())
     }
 
     fn find_parsed<T>(
         &self,
-        lookup: impl Fn(&str) -> Option<OsString>,
+        lookup: impl Lookup,
         parse: impl Fn(&Syntax, &OsStr) -> Option<T>,
     ) -> Result<Option<T>, Invalid> {
         let Some((name, value)) = self.find(lookup) else { return Ok(None) };
@@ -139,12 +129,12 @@ impl Variable {
 
     /// Whether `lookup` has the variable's [`Syntax::Word`], or `1` for a
     /// [`Syntax::Flag`].
-    pub fn is_on(&self, lookup: impl Fn(&str) -> Option<OsString>) -> Result<bool, Invalid> {
+    pub fn is_on(&self, lookup: impl Lookup) -> Result<bool, Invalid> {
         Ok(self.find_parsed(lookup, Syntax::is_on)?.unwrap_or(false))
     }
 
     /// An error if `lookup` has a value for the variable that is not accepted.
-    pub fn check(&self, lookup: impl Fn(&str) -> Option<OsString>) -> Result<(), Invalid> {
+    pub fn check(&self, lookup: impl Lookup) -> Result<(), Invalid> {
         let parse = |syntax: &Syntax, value: &OsStr| syntax.accepts(value).then_some(());
         self.find_parsed(lookup, parse).map(|_| ())
     }

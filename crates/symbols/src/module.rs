@@ -4,6 +4,7 @@
 //! its separate debug file, at the first lookup of a location; its symbol table if DWARF
 //! has no answer, or at the first lookup of a name. A read that fails is not repeated.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,35 +47,28 @@ struct Headers {
     debug_file: Option<Origin>,
 }
 
-/// The symbol table, read when it is first needed.
-enum LazySymbols {
-    NotRead,
-    Absent,
-    Read(SymbolTable),
-}
+/// The symbol table, read when it is first needed; `None` if there is none.
+#[derive(Default)]
+struct LazySymbols(OnceCell<Option<SymbolTable>>);
 
 impl LazySymbols {
     /// The function that covers `address`, from the most complete table.
     fn find(
-        &mut self,
+        &self,
         address: u64,
         [module, debug_file]: [Option<&Origin>; 2],
         budget: &mut Budget,
     ) -> Option<Vec<u8>> {
-        if let LazySymbols::NotRead = self {
+        let table = self.0.get_or_init(|| {
             let mut read = |origin: Option<&Origin>, name: &[u8]| {
                 let source = origin?.open()?;
                 SymbolTable::read(&Elf::open(&*source)?, origin?, name, budget)
             };
-            let table = read(module, b".symtab")
+            read(module, b".symtab")
                 .or_else(|| read(debug_file, b".symtab"))
-                .or_else(|| read(module, b".dynsym"));
-            *self = table.map_or(LazySymbols::Absent, LazySymbols::Read);
-        }
-        match self {
-            LazySymbols::Read(table) => table.find(address),
-            LazySymbols::NotRead | LazySymbols::Absent => None,
-        }
+                .or_else(|| read(module, b".dynsym"))
+        });
+        table.as_ref()?.find(address)
     }
 }
 
@@ -103,7 +97,7 @@ impl Module {
             bytes,
             headers: None,
             dwarf: None,
-            symbols: LazySymbols::NotRead,
+            symbols: LazySymbols::default(),
         }
     }
 
@@ -162,11 +156,9 @@ impl Module {
 
     /// The bytes that it took from the budget.
     pub(crate) fn cost(&self) -> u64 {
-        let symbols = match &self.symbols {
-            LazySymbols::Read(table) => table.cost(),
-            LazySymbols::NotRead | LazySymbols::Absent => 0,
-        };
-        symbols + self.dwarf.as_ref().and_then(Option::as_ref).map_or(0, Dwarf::cost)
+        let symbols = self.symbols.0.get().and_then(Option::as_ref);
+        let dwarf = self.dwarf.as_ref().and_then(Option::as_ref);
+        symbols.map_or(0, SymbolTable::cost) + dwarf.map_or(0, Dwarf::cost)
     }
 
     fn headers(&mut self) -> &Headers {
