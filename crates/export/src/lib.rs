@@ -19,6 +19,7 @@ mod firefox;
 mod folded;
 mod go_heap;
 pub mod json;
+mod messages;
 #[cfg(feature = "otlp")]
 mod otlp;
 #[cfg(feature = "parquet")]

@@ -2,74 +2,43 @@
 
 use std::collections::HashMap;
 
-use prost::Message;
+use crate::messages::messages;
 
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Profile {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) sample_type: Vec<ValueType>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) sample: Vec<Sample>,
-    #[prost(message, repeated, tag = "4")]
-    pub(crate) location: Vec<Location>,
-    #[prost(message, repeated, tag = "5")]
-    pub(crate) function: Vec<Function>,
-    #[prost(string, repeated, tag = "6")]
-    pub(crate) string_table: Vec<String>,
-    #[prost(int64, tag = "9")]
-    pub(crate) time_nanos: i64,
-    #[prost(int64, tag = "10")]
-    pub(crate) duration_nanos: i64,
-    #[prost(message, optional, tag = "11")]
-    pub(crate) period_type: Option<ValueType>,
-    #[prost(int64, tag = "12")]
-    pub(crate) period: i64,
-    #[prost(int64, tag = "14")]
-    pub(crate) default_sample_type: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct ValueType {
-    #[prost(int64, tag = "1")]
-    pub(crate) r#type: i64,
-    #[prost(int64, tag = "2")]
-    pub(crate) unit: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Sample {
-    #[prost(uint64, repeated, tag = "1")]
-    pub(crate) location_id: Vec<u64>,
-    #[prost(int64, repeated, tag = "2")]
-    pub(crate) value: Vec<i64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Location {
-    #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
-    #[prost(message, repeated, tag = "4")]
-    pub(crate) line: Vec<Line>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Line {
-    #[prost(uint64, tag = "1")]
-    pub(crate) function_id: u64,
-    #[prost(int64, tag = "2")]
-    pub(crate) line: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Function {
-    #[prost(uint64, tag = "1")]
-    pub(crate) id: u64,
-    #[prost(int64, tag = "2")]
-    pub(crate) name: i64,
-    #[prost(int64, tag = "3")]
-    pub(crate) system_name: i64,
-    #[prost(int64, tag = "4")]
-    pub(crate) filename: i64,
+messages! {
+    Profile {
+        sample_type: Vec<ValueType> [message, repeated, tag = 1],
+        sample: Vec<Sample> [message, repeated, tag = 2],
+        location: Vec<Location> [message, repeated, tag = 4],
+        function: Vec<Function> [message, repeated, tag = 5],
+        string_table: Vec<String> [string, repeated, tag = 6],
+        time_nanos: i64 [int64, tag = 9],
+        duration_nanos: i64 [int64, tag = 10],
+        period_type: Option<ValueType> [message, optional, tag = 11],
+        period: i64 [int64, tag = 12],
+        default_sample_type: i64 [int64, tag = 14],
+    }
+    ValueType {
+        r#type: i64 [int64, tag = 1],
+        unit: i64 [int64, tag = 2],
+    }
+    Sample {
+        location_id: Vec<u64> [uint64, repeated, tag = 1],
+        value: Vec<i64> [int64, repeated, tag = 2],
+    }
+    Location {
+        id: u64 [uint64, tag = 1],
+        line: Vec<Line> [message, repeated, tag = 4],
+    }
+    Line {
+        function_id: u64 [uint64, tag = 1],
+        line: i64 [int64, tag = 2],
+    }
+    Function {
+        id: u64 [uint64, tag = 1],
+        name: i64 [int64, tag = 2],
+        system_name: i64 [int64, tag = 3],
+        filename: i64 [int64, tag = 4],
+    }
 }
 
 /// The strings of a profile, each once. The first one is empty, as pprof demands.

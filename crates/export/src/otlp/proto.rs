@@ -1,64 +1,85 @@
 //! The messages of OpenTelemetry's `profiles.proto` (v1.10.0, `v1development`) and of what it
 //! includes, with the fields that are used here.
 
-use prost::{Message, Oneof};
+use prost::Oneof;
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ProfilesData {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) resource_profiles: Vec<ResourceProfiles>,
-    #[prost(message, optional, tag = "2")]
-    pub(super) dictionary: Option<ProfilesDictionary>,
-}
+use crate::messages::messages;
 
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ProfilesDictionary {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) mapping_table: Vec<Mapping>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) location_table: Vec<Location>,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) function_table: Vec<Function>,
-    #[prost(message, repeated, tag = "4")]
-    pub(super) link_table: Vec<Empty>,
-    #[prost(string, repeated, tag = "5")]
-    pub(super) string_table: Vec<String>,
-    #[prost(message, repeated, tag = "6")]
-    pub(super) attribute_table: Vec<Empty>,
-    #[prost(message, repeated, tag = "7")]
-    pub(super) stack_table: Vec<Stack>,
-}
-
-/// A message of which only the zero value is used.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Empty {}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ResourceProfiles {
-    #[prost(message, optional, tag = "1")]
-    pub(super) resource: Option<Resource>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) scope_profiles: Vec<ScopeProfiles>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Resource {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) attributes: Vec<KeyValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct KeyValue {
-    #[prost(string, tag = "1")]
-    pub(super) key: String,
-    #[prost(message, optional, tag = "2")]
-    pub(super) value: Option<AnyValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct AnyValue {
-    #[prost(oneof = "Value", tags = "1, 3")]
-    pub(super) value: Option<Value>,
+messages! {
+    ProfilesData {
+        resource_profiles: Vec<ResourceProfiles> [message, repeated, tag = 1],
+        dictionary: Option<ProfilesDictionary> [message, optional, tag = 2],
+    }
+    ProfilesDictionary {
+        mapping_table: Vec<Mapping> [message, repeated, tag = 1],
+        location_table: Vec<Location> [message, repeated, tag = 2],
+        function_table: Vec<Function> [message, repeated, tag = 3],
+        link_table: Vec<Empty> [message, repeated, tag = 4],
+        string_table: Vec<String> [string, repeated, tag = 5],
+        attribute_table: Vec<Empty> [message, repeated, tag = 6],
+        stack_table: Vec<Stack> [message, repeated, tag = 7],
+    }
+    /// A message of which only the zero value is used.
+    Empty {}
+    ResourceProfiles {
+        resource: Option<Resource> [message, optional, tag = 1],
+        scope_profiles: Vec<ScopeProfiles> [message, repeated, tag = 2],
+    }
+    Resource {
+        attributes: Vec<KeyValue> [message, repeated, tag = 1],
+    }
+    KeyValue {
+        key: String [string, tag = 1],
+        value: Option<AnyValue> [message, optional, tag = 2],
+    }
+    AnyValue {
+        value: Option<Value> [oneof = "Value", tags = "1, 3"],
+    }
+    ScopeProfiles {
+        scope: Option<InstrumentationScope> [message, optional, tag = 1],
+        profiles: Vec<Profile> [message, repeated, tag = 2],
+    }
+    InstrumentationScope {
+        name: String [string, tag = 1],
+        version: String [string, tag = 2],
+    }
+    Profile {
+        sample_type: Option<ValueType> [message, optional, tag = 1],
+        samples: Vec<Sample> [message, repeated, tag = 2],
+        time_unix_nano: u64 [fixed64, tag = 3],
+        duration_nano: u64 [uint64, tag = 4],
+        period_type: Option<ValueType> [message, optional, tag = 5],
+        period: i64 [int64, tag = 6],
+        profile_id: Vec<u8> [bytes = "vec", tag = 7],
+    }
+    #[derive(Copy)]
+    ValueType {
+        type_strindex: i32 [int32, tag = 1],
+        unit_strindex: i32 [int32, tag = 2],
+    }
+    Sample {
+        stack_index: i32 [int32, tag = 1],
+        values: Vec<i64> [int64, repeated, tag = 4],
+    }
+    Mapping {
+        filename_strindex: i32 [int32, tag = 4],
+    }
+    Stack {
+        location_indices: Vec<i32> [int32, repeated, tag = 1],
+    }
+    Location {
+        mapping_index: i32 [int32, tag = 1],
+        lines: Vec<Line> [message, repeated, tag = 3],
+    }
+    Line {
+        function_index: i32 [int32, tag = 1],
+        line: i64 [int64, tag = 2],
+        column: i64 [int64, tag = 3],
+    }
+    Function {
+        name_strindex: i32 [int32, tag = 1],
+        filename_strindex: i32 [int32, tag = 3],
+    }
 }
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -67,92 +88,4 @@ pub(super) enum Value {
     Text(String),
     #[prost(int64, tag = "3")]
     Integer(i64),
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ScopeProfiles {
-    #[prost(message, optional, tag = "1")]
-    pub(super) scope: Option<InstrumentationScope>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) profiles: Vec<Profile>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct InstrumentationScope {
-    #[prost(string, tag = "1")]
-    pub(super) name: String,
-    #[prost(string, tag = "2")]
-    pub(super) version: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Profile {
-    #[prost(message, optional, tag = "1")]
-    pub(super) sample_type: Option<ValueType>,
-    #[prost(message, repeated, tag = "2")]
-    pub(super) samples: Vec<Sample>,
-    #[prost(fixed64, tag = "3")]
-    pub(super) time_unix_nano: u64,
-    #[prost(uint64, tag = "4")]
-    pub(super) duration_nano: u64,
-    #[prost(message, optional, tag = "5")]
-    pub(super) period_type: Option<ValueType>,
-    #[prost(int64, tag = "6")]
-    pub(super) period: i64,
-    #[prost(bytes = "vec", tag = "7")]
-    pub(super) profile_id: Vec<u8>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct ValueType {
-    #[prost(int32, tag = "1")]
-    pub(super) type_strindex: i32,
-    #[prost(int32, tag = "2")]
-    pub(super) unit_strindex: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Sample {
-    #[prost(int32, tag = "1")]
-    pub(super) stack_index: i32,
-    #[prost(int64, repeated, tag = "4")]
-    pub(super) values: Vec<i64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Mapping {
-    #[prost(int32, tag = "4")]
-    pub(super) filename_strindex: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Stack {
-    #[prost(int32, repeated, tag = "1")]
-    pub(super) location_indices: Vec<i32>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Location {
-    #[prost(int32, tag = "1")]
-    pub(super) mapping_index: i32,
-    #[prost(message, repeated, tag = "3")]
-    pub(super) lines: Vec<Line>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Line {
-    #[prost(int32, tag = "1")]
-    pub(super) function_index: i32,
-    #[prost(int64, tag = "2")]
-    pub(super) line: i64,
-    #[prost(int64, tag = "3")]
-    pub(super) column: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Function {
-    #[prost(int32, tag = "1")]
-    pub(super) name_strindex: i32,
-    #[prost(int32, tag = "3")]
-    pub(super) filename_strindex: i32,
 }
