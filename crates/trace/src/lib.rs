@@ -64,8 +64,8 @@ pub use model::{
     Allocation, Backtrace, Block, Code, Completion, CutReason, CutShort, DomainSink,
     ElidableFrames, End, Event, EventKind, EventSink, EventSource, FormatDefect, Frames,
     LOST_FRAME, LeftOut, Limits, LiveSink, LiveSource, Locate, Located, Location, LocationList,
-    LocationTable, Losses, Mode, NameId, NamedLocation, Polled, ReadError, SmallAlloc, Source,
-    TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, TraceTotals,
+    LocationTable, Losses, Mode, NameId, NamedLocation, Place, Polled, ReadError, SmallAlloc,
+    Source, TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, TraceTotals,
     Unreadable, WriteError,
 };
 pub use recognise::FileKind;

@@ -10,6 +10,7 @@
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, stdin};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -18,8 +19,10 @@ use std::rc::Rc;
 use heaptap_client::FileIdentity;
 use heaptap_heap::Defect as SnapshotDefect;
 use heaptap_probes::{SIDECAR_START, is_sidecar};
+use heaptap_report::figures::units::count;
 use heaptap_trace::{
-    EventSource, FileKind, Limits, Mode, ReadError, Stream, TraceReader, open, open_in_time_order,
+    Event, EventSource, FileKind, Limits, LocationTable, Mode, ReadError, Stream, TraceReader,
+    open, open_in_time_order,
 };
 
 use crate::exit_status::{Failure, Verdict};
@@ -290,6 +293,26 @@ impl Input {
         read_failure(&self.name, error)
     }
 
+    /// Passes the events to `take`, until one fails.
+    pub(crate) fn each_event(
+        &self,
+        source: &mut (impl EventSource + ?Sized),
+        mut take: impl FnMut(&Event<'_>, &LocationTable) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut failed = Ok(());
+        let read = source.for_each(&mut |event, table| goes_on(take(event, table), &mut failed));
+        _ = read.map_err(|error| self.failure(error))?;
+        failed
+    }
+
+    /// Says that a copy leaves out events of such objects, if it does.
+    pub(crate) fn say_left_out(&self, events: u64, objects: &str) {
+        if events > 0 {
+            let events = count(events, "event", "events");
+            notices::say(&format!("{}: {events} of {objects} left out", self.name));
+        }
+    }
+
     /// After the last event of a trace whose events were used: reports on standard error
     /// what is missing, and which events had to be ignored.
     pub(crate) fn report(&self, trace: &dyn EventSource, lives: &mut Lives) -> Verdict {
@@ -330,6 +353,18 @@ impl Input {
     pub(crate) fn end_progress(&self) {
         self.progress.clear();
     }
+}
+
+/// Whether a reading goes on after this event; if not, `failed` says why.
+pub(crate) fn goes_on(
+    taken: Result<(), Failure>,
+    failed: &mut Result<(), Failure>,
+) -> ControlFlow<()> {
+    if taken.is_ok() {
+        return ControlFlow::Continue(());
+    }
+    *failed = taken;
+    ControlFlow::Break(())
 }
 
 /// What becomes, in a report, of an event that cannot be.

@@ -5,12 +5,8 @@
 //! a trace while it is written, and [`sidecar`] the file beside it, which is at [`sidecar_path`]; [`live_target`] finds the
 //! trace that a process writes.
 //!
-//! From trace to trace: [`copy`] keeps the order and the ids of the file,
-//! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
-//! which turns damaged events into ones that can be written and [renames](renaming)
-//! frames.
+//! From trace to trace: [`rewrite`].
 
-pub(crate) mod copy;
 mod decompressed;
 pub(crate) mod input;
 pub(crate) mod lifecycle;
@@ -21,8 +17,6 @@ pub(crate) mod notices;
 mod open_trace;
 pub(crate) mod output;
 pub(crate) mod progress;
-pub(crate) mod renaming;
-pub(crate) mod renumber;
 pub(crate) mod rewrite;
 pub(crate) mod sidecar;
 pub(crate) mod sidecar_path;

@@ -1,20 +1,17 @@
 //! `heaptap anonymise`: a trace without the names in it.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::Args;
 use heaptap_report::is_label;
 use heaptap_trace::{
     Code, LOST_FRAME, Location, LocationList, LocationTable, Mode, NameId, NamedLocation, TraceInfo,
 };
 
 use crate::exit_status::{Failure, VerbResult, help_end};
-use crate::io::copy::{copy, outcome};
 use crate::io::input::Input;
-use crate::io::output::Output;
-use crate::io::renaming::Renaming;
-use crate::io::rewrite::Rewriting;
+use crate::io::rewrite::renaming::Renaming;
+use crate::io::rewrite::{InAndOut, Rewrite};
 
 /// Take the names out of a trace, so that it can be shown to others
 ///
@@ -32,13 +29,8 @@ use crate::io::rewrite::Rewriting;
   heaptap anonymise --drop-lines trace.ctf - | zstd > public.ctf.zst"
 ))]
 pub(crate) struct Anonymise {
-    /// The trace to read, or `-` for standard input
-    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
-    input: PathBuf,
-
-    /// The trace to write, or `-` for standard output; may be IN
-    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
-    output: PathBuf,
+    #[command(flatten)]
+    files: InAndOut,
 
     /// Keep the time of day at which the trace was taken
     #[arg(long)]
@@ -54,22 +46,20 @@ const BEGINNING: u64 = 946_684_800_000_000;
 
 impl Anonymise {
     pub(crate) fn run(&self) -> VerbResult {
-        let input = Input::open(&self.input)?;
+        let input = Input::open(&self.files.input)?;
         let mut reader = input.reader(Mode::Lenient)?;
-        let format = reader.format().of_copy();
         let began = reader.info().start_time;
         let shift = |time: u64| {
             if self.keep_times { time } else { time.saturating_sub(began) + BEGINNING }
         };
-        let info = without_names(reader.info(), shift(began));
-        let names = NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() };
-        let output = Output::create(&self.output)?;
-        let mut out = Rewriting::begin(output, format, &info, reader.losses(), names)?;
-        let mut lives = copy(&input, &mut *reader, format, shift, &mut out)?;
-        input.end_progress();
-        out.cover(reader.covered(), reader.locations())?;
-        out.complete(reader.locations())?;
-        Ok(input.report_with(&*reader, &mut lives, &outcome(&input, &*reader)))
+        let rewrite = Rewrite {
+            input: &input,
+            files: &self.files,
+            format: reader.format().of_copy(),
+            info: without_names(reader.info(), shift(began)),
+            names: NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() },
+        };
+        rewrite.copy(&mut *reader, shift)
     }
 }
 

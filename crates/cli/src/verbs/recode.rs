@@ -2,21 +2,16 @@
 
 use std::io::{self, Read as _};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
-use heaptap_report::figures::units::count;
-use heaptap_trace::{Allocation, Block, Event, LocationTable, Mode, TraceFormat, TraceInfo};
+use clap::{Args, ValueEnum};
+use heaptap_trace::{Event, LocationTable, Mode, TraceFormat, TraceInfo};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
-use crate::io::copy::{copy, outcome};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
-use crate::io::notices::say;
 use crate::io::output::Output;
-use crate::io::renaming::SameNames;
-use crate::io::renumber::{Selection, SkippedEvents, renumber};
-use crate::io::rewrite::{LEFT_OUT, Rewriting};
+use crate::io::rewrite::renaming::SameNames;
+use crate::io::rewrite::{InAndOut, Rewrite};
 
 /// Write a trace again, in another version of the format or repaired
 ///
@@ -39,13 +34,8 @@ use crate::io::rewrite::{LEFT_OUT, Rewriting};
   heaptap recode trace.ctf.gz trace.ctf       gzip and zstd files are read as they are"
 ))]
 pub(crate) struct Recode {
-    /// The trace to read, or `-` for standard input
-    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
-    input: PathBuf,
-
-    /// The trace to write, or `-` for standard output; may be IN
-    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
-    output: PathBuf,
+    #[command(flatten)]
+    files: InAndOut,
 
     /// Version of the format to write; by default 3 for version 3, else 2
     #[arg(long, value_name = "VERSION")]
@@ -65,7 +55,7 @@ enum TargetFormat {
 
 impl Recode {
     pub(crate) fn run(&self) -> VerbResult {
-        let input = Input::open(&self.input)?;
+        let input = Input::open(&self.files.input)?;
         // Other traces are read only once.
         if self.format == Some(TargetFormat::V2) || input.is_compressed() {
             input.make_repeatable()?;
@@ -86,19 +76,13 @@ impl Recode {
             self.copy_bytes(&input, length)?;
             return Ok(verdict);
         }
-        let output = Output::create(&self.output)?;
-        let names = SameNames::default();
-        let mut out = Rewriting::begin(output, format, reader.info(), reader.losses(), names)?;
-        let mut lives = copy(&input, &mut *reader, format, |time| time, &mut out)?;
-        input.end_progress();
-        out.cover(reader.covered(), reader.locations())?;
-        out.complete(reader.locations())?;
-        Ok(input.report_with(&*reader, &mut lives, &outcome(&input, &*reader)))
+        let info = reader.info().clone();
+        self.rewrite(&input, format, info).copy(&mut *reader, |time| time)
     }
 
     /// Copies the first bytes of the file.
     fn copy_bytes(&self, input: &Input, length: u64) -> Result<(), Failure> {
-        let mut output = Output::create(&self.output)?;
+        let mut output = Output::create(&self.files.output)?;
         let copied = io::copy(&mut input.bytes_again().take(length), &mut output);
         input.end_progress();
         copied.map_err(|error| Failure::writing(output.name(), &error))?;
@@ -109,18 +93,16 @@ impl Recode {
     fn flatten(&self, input: &Input, format: TraceFormat) -> VerbResult {
         let mut events = input.in_time_order()?;
         let info = TraceInfo { domain: 0, ..events.info().clone() };
-        let output = Output::create(&self.output)?;
-        let names = SameNames::default();
-        let mut out = Rewriting::begin(output, format, &info, events.losses(), names)?;
-        let SkippedEvents { orphans, mut lives } =
-            renumber(input, &mut *events, &mut Everything, &mut out)?;
-        input.end_progress();
-        if orphans > 0 {
-            let events = count(orphans, "event", "events");
-            say(&format!("{}: {events} of objects not allocated before left out", input.name()));
-        }
-        out.complete(events.locations())?;
-        Ok(input.report_with(&*events, &mut lives, &|_| Some(LEFT_OUT)))
+        self.rewrite(input, format, info).renumber(&mut *events, None)
+    }
+
+    fn rewrite<'a>(
+        &'a self,
+        input: &'a Input,
+        format: TraceFormat,
+        info: TraceInfo,
+    ) -> Rewrite<'a, SameNames> {
+        Rewrite { input, files: &self.files, format, info, names: SameNames::default() }
     }
 }
 
@@ -147,17 +129,4 @@ fn sound_length(input: &Input) -> Result<Option<(u64, Verdict)>, Failure> {
     }
     let verdict = input.report_with(&*reader, &mut lives, &|_| None);
     Ok(Some((reader.offset(), verdict)))
-}
-
-/// Selects all objects, for one domain.
-struct Everything;
-
-impl Selection for Everything {
-    fn block(&mut self, allocation: &Allocation<'_>) -> Option<Block> {
-        Some(allocation.block())
-    }
-
-    fn domain(&self, _domain: u16) -> u16 {
-        0
-    }
 }

@@ -1,8 +1,6 @@
 //! `heaptap thin`: reduces a trace to a lower sampling rate.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueHint};
+use clap::Args;
 use heaptap_trace::{Allocation, Block, EventSource, Mode, TraceFormat, TraceInfo};
 use rand::rngs::SysRng;
 use rand::{Rng, SeedableRng, TryRng};
@@ -11,10 +9,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::Input;
 use crate::io::notices::say;
-use crate::io::output::Output;
-use crate::io::renaming::SameNames;
-use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{LEFT_OUT, Rewriting};
+use crate::io::rewrite::renaming::SameNames;
+use crate::io::rewrite::{InAndOut, Rewrite};
 
 /// Thin a trace out to a lower sampling rate
 ///
@@ -30,13 +26,8 @@ use crate::io::rewrite::{LEFT_OUT, Rewriting};
   heaptap thin --rate 1e-5 big.ctf.gz - | zstd > small.ctf.zst"
 ))]
 pub(crate) struct Thin {
-    /// The trace to read, or `-` for standard input
-    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
-    input: PathBuf,
-
-    /// The trace to write, or `-` for standard output; may be IN
-    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
-    output: PathBuf,
+    #[command(flatten)]
+    files: InAndOut,
 
     /// Sampling rate of the result: above 0, at most the trace's own
     #[arg(long, value_name = "RATE", value_parser = sampling_rate)]
@@ -56,7 +47,7 @@ fn sampling_rate(text: &str) -> Result<f64, String> {
 
 impl Thin {
     pub(crate) fn run(&self) -> VerbResult {
-        let input = Input::open(&self.input)?;
+        let input = Input::open(&self.files.input)?;
         input.make_repeatable()?;
         let mut reader = input.reader(Mode::Lenient)?;
         if self.rate > reader.info().sample_rate {
@@ -80,13 +71,9 @@ impl Thin {
         let share = self.rate / events.info().sample_rate;
         let mut survivors = Survivors { share, random: self.random()? };
         let info = TraceInfo { sample_rate: self.rate, ..events.info().clone() };
-        let output = Output::create(&self.output)?;
-        let mut out =
-            Rewriting::begin(output, format, &info, events.losses(), SameNames::default())?;
-        let mut lives = renumber(input, events, &mut survivors, &mut out)?.lives;
-        input.end_progress();
-        out.complete(events.locations())?;
-        Ok(input.report_with(events, &mut lives, &|_| Some(LEFT_OUT)))
+        let names = SameNames::default();
+        let rewrite = Rewrite { input, files: &self.files, format, info, names };
+        rewrite.renumber(events, Some(&mut |allocation| survivors.block(allocation)))
     }
 
     fn random(&self) -> Result<Xoshiro256PlusPlus, Failure> {
@@ -111,18 +98,13 @@ struct Survivors {
     random: Xoshiro256PlusPlus,
 }
 
-impl Selection for Survivors {
+impl Survivors {
+    /// What is left of an allocation, if anything.
     fn block(&mut self, allocation: &Allocation<'_>) -> Option<Block> {
         let samples = self.of(allocation.samples);
         (samples > 0).then_some(Block { samples, ..allocation.block() })
     }
 
-    fn domain(&self, domain: u16) -> u16 {
-        domain
-    }
-}
-
-impl Survivors {
     /// Above this variance a binomial number is drawn from the normal distribution
     /// of the same mean and variance; their distribution functions then differ by
     /// at most 3·10⁻⁴. Real blocks rarely have that many samples, and a hostile one

@@ -45,7 +45,7 @@ pub use crate::model::live_sink::{DomainSink, ElidableFrames, LeftOut, LiveSink,
 pub use crate::model::locate::{Locate, LocationList};
 pub use crate::model::location::{Location, NameId, NamedLocation};
 pub use crate::model::options::{Limits, Mode};
-pub use crate::model::stream::{EventSink, EventSource, LiveSource, Polled, TraceReader};
+pub use crate::model::stream::{EventSink, EventSource, LiveSource, Place, Polled, TraceReader};
 pub use crate::model::table::LocationTable;
 pub use crate::model::totals::TraceTotals;
 pub use crate::model::write_error::WriteError;

@@ -49,16 +49,27 @@ pub trait EventSource {
         }
         Ok(ControlFlow::Continue(()))
     }
+}
 
-    /// The id that the current domain's next allocation will have, where the
-    /// format states it ahead of that allocation.
-    fn next_id(&self) -> Option<u64> {
-        None
-    }
+/// Where a reader is, besides its event: what a copy has to know.
+pub struct Place<'a> {
+    /// The names and locations read so far.
+    pub locations: &'a LocationTable,
+    /// What was wrong so far.
+    pub losses: &'a Losses,
+    /// The id of the domain's next allocation, from this event on, where the format states it ahead
+    /// of that allocation.
+    pub next_id: Option<u64>,
 }
 
 /// The trace in one file, read in the order of the file.
 pub trait TraceReader: EventSource {
+    /// [`EventSource::for_each`] for a copy of the trace.
+    fn for_each_place(
+        &mut self,
+        take: &mut dyn FnMut(&Event<'_>, &Place<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, ReadError>;
+
     /// Its format.
     fn format(&self) -> TraceFormat;
 

@@ -1,6 +1,7 @@
 //! The reader: its state, and its events one after the other.
 
 use std::io::Read;
+use std::ops::ControlFlow;
 
 use crate::input::{Input, Stream};
 use crate::memtrace::decode::batch::Batch;
@@ -12,8 +13,8 @@ use crate::memtrace::decode::resync::{Landmarks, Skip};
 use crate::memtrace::header::Version;
 use crate::model::event::{Event, EventKind};
 use crate::model::{
-    Completion, CutShort, EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceFormat,
-    TraceInfo, TraceReader, TraceTotals,
+    Completion, CutShort, EventSource, Limits, LocationTable, Losses, Mode, Place, ReadError,
+    TraceFormat, TraceInfo, TraceReader, TraceTotals,
 };
 
 /// Reads a trace event by event.
@@ -147,7 +148,7 @@ impl<I: Input> Reader<I> {
         if self.batch.is_drained() && !self.next_batch()? {
             return Ok(None);
         }
-        Ok(self.return_next())
+        Ok(self.return_next().map(|(event, place, used)| (event, place.locations, used)))
     }
 
     /// Time of the next event, and whether it is an allocation.
@@ -181,7 +182,8 @@ impl<I: Input> Reader<I> {
     }
 
     #[inline(always)]
-    fn return_next(&mut self) -> Option<(Event<'_>, &LocationTable, &UsedIds)> {
+    fn return_next(&mut self) -> Option<(Event<'_>, Place<'_>, &UsedIds)> {
+        let next_id = Some(self.next_id());
         let Domain { number, stack, .. } = &mut self.domains.current;
         let after_loss = stack.is_after_loss();
         let (time, kind) = self.batch.next(stack, &mut self.budget)?;
@@ -191,7 +193,8 @@ impl<I: Input> Reader<I> {
         {
             self.losses.partial_backtraces += 1;
         }
-        Some((Event { time, domain: *number, kind }, &self.table, &self.used_ids))
+        let place = Place { locations: &self.table, losses: &self.losses, next_id };
+        Some((Event { time, domain: *number, kind }, place, &self.used_ids))
     }
 }
 
@@ -213,15 +216,25 @@ impl<I: Input> EventSource for Reader<I> {
         if self.batch.is_drained() && !self.next_batch()? {
             return Ok(None);
         }
-        Ok(self.return_next().map(|(event, table, _)| (event, table)))
-    }
-
-    fn next_id(&self) -> Option<u64> {
-        Some(self.next_id())
+        Ok(self.return_next().map(|(event, place, _)| (event, place.locations)))
     }
 }
 
 impl<I: Input> TraceReader for Reader<I> {
+    fn for_each_place(
+        &mut self,
+        take: &mut dyn FnMut(&Event<'_>, &Place<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, ReadError> {
+        while !self.batch.is_drained() || self.next_batch()? {
+            if let Some((event, place, _)) = self.return_next()
+                && take(&event, &place).is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     fn format(&self) -> TraceFormat {
         match self.version() {
             Version::V1 => TraceFormat::Memtrace1,

@@ -8,118 +8,109 @@
 //! collection. So the copy is sound again.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
-use heaptap_report::figures::units::count;
 use heaptap_trace::{
-    Allocation, Event, EventKind, IDS_PER_BLOCK, LocationTable, TraceFormat, TraceReader,
+    Allocation, Event, EventKind, IDS_PER_BLOCK, LocationTable, Place, TraceFormat, TraceReader,
 };
 
 use crate::exit_status::Failure;
-use crate::io::input::Input;
-use crate::io::lifecycle::{Lives, Offence};
-use crate::io::notices::say;
-use crate::io::renaming::Renaming;
-use crate::io::rewrite::{LEFT_OUT, Rewriting};
+use crate::io::input::{Input, goes_on};
+use crate::io::lifecycle::Lives;
+use crate::io::rewrite::renaming::Renaming;
+use crate::io::rewrite::writing::Rewriting;
 
 /// Copies all events. `shift` moves their times. Returns the lives of the objects, with
 /// the events that were left out because an object cannot have them.
-///
-/// With several domains, an object may be allocated in a later packet, and only the whole file
-/// shows that it never is. For the first such object it is read once more, unless it
-/// is a pipe: then such events are copied.
-pub(crate) fn copy<R: Renaming>(
+pub(super) fn copy<R: Renaming>(
     input: &Input,
     reader: &mut dyn TraceReader,
     format: TraceFormat,
     shift: impl Fn(u64) -> u64,
     out: &mut Rewriting<R>,
 ) -> Result<Lives, Failure> {
-    let can_survey = !reader.format().has_one_domain() && input.is_repeatable();
-    let mut surveyed = None;
-    let mut lives = Lives::new(Lives::MEMORY);
-    let mut copier =
-        Copier { out, keeps_ids: !format.has_one_domain(), lossy: false, ids: KeptIds::default() };
-    let mut orphans = 0;
-    loop {
-        copier.lossy |= !reader.losses().is_clean();
-        let next = reader.next_located().map_err(|error| input.failure(error))?;
-        let Some((Event { time, domain, kind }, table)) = next else { break };
-        let offence = lives.event(&Event { time, domain, kind });
-        let time = shift(time);
-        if let EventKind::Alloc(allocation) = kind {
-            copier.allocate(domain, time, &allocation, table)?;
-            continue;
-        }
-        // The format has no other kinds of event.
-        let Some((end, id)) = kind.end() else { continue };
-        if offence.is_some() {
-            continue;
-        }
-        if can_survey && copier.ids.get(id).is_none() {
-            let all = match surveyed.take() {
-                Some(all) => all,
-                None => survey(input)?,
-            };
-            if surveyed.insert(all).forbids(end, id) {
-                continue;
-            }
-        }
-        // The packet that holds this event may be the first after a loss.
-        copier.lossy |= !reader.losses().is_clean();
-        let Some(id) = copier.copied_id(id) else {
-            orphans += 1;
-            continue;
-        };
-        if let Some(next) = reader.next_id() {
-            copier.number_on(domain, time, next)?;
-        }
-        copier.out.end(end, domain, time, id, reader.locations())?;
-    }
-    if orphans > 0 {
-        let events = count(orphans, "event", "events");
-        say(&format!("{}: {events} of objects whose allocation is lost left out", input.name()));
-    }
-    Ok(lives)
-}
-
-/// What became of the events in a copy that an object cannot have.
-pub(crate) fn outcome(
-    input: &Input,
-    reader: &dyn TraceReader,
-) -> impl Fn(Offence) -> Option<&'static str> + use<> {
-    let surveyed = reader.format().has_one_domain() || input.is_repeatable();
-    move |offence| match offence {
-        Offence::NeverAllocated if !surveyed => {
-            Some("these events are in the copy; read the trace from a file to leave them out")
-        }
-        _ => Some(LEFT_OUT),
-    }
+    let mut copier = Copier {
+        input,
+        out,
+        keeps_ids: !format.has_one_domain(),
+        lossy: !reader.losses().is_clean(),
+        lives: Lives::new(Lives::MEMORY),
+        ids: KeptIds::default(),
+        can_survey: !reader.format().has_one_domain() && input.is_repeatable(),
+        surveyed: None,
+        orphans: 0,
+    };
+    let mut failed = Ok(());
+    let read = reader.for_each_place(&mut |event, place| {
+        let copied = copier.event(event, shift(event.time), place);
+        // Of a loss before it, an allocation knows only by its backtrace or its id: the packet
+        // that holds it may be the first after the loss.
+        copier.lossy |= !place.losses.is_clean();
+        goes_on(copied, &mut failed)
+    });
+    _ = read.map_err(|error| input.failure(error))?;
+    failed?;
+    input.say_left_out(copier.orphans, "objects whose allocation is lost");
+    Ok(copier.lives)
 }
 
 /// The lives of all objects in the file.
 fn survey(input: &Input) -> Result<Lives, Failure> {
     let mut lives = Lives::new(Lives::MEMORY);
-    let mut take = |event: &Event<'_>, _: &LocationTable| {
+    input.each_event(&mut *input.in_file_order()?, |event, _| {
         lives.event(event);
-        ControlFlow::Continue(())
-    };
-    let read = input.in_file_order()?.for_each(&mut take);
-    _ = read.map_err(|error| input.failure(error))?;
+        Ok(())
+    })?;
     Ok(lives)
 }
 
 /// A copy in progress.
 struct Copier<'a, R> {
+    input: &'a Input,
     out: &'a mut Rewriting<R>,
     /// In a format of one domain, the encoder numbers objects itself.
     keeps_ids: bool,
     /// Part of the trace is lost. From then on the encoder numbers objects itself.
     lossy: bool,
+    lives: Lives,
     ids: KeptIds,
+    /// With several domains, an object may be allocated in a later packet, and only the whole file
+    /// shows that it never is. For the first such object it is read once more, unless it
+    /// is a pipe: then such events are copied.
+    can_survey: bool,
+    surveyed: Option<Lives>,
+    /// Events of objects whose allocation is lost.
+    orphans: u64,
 }
 
 impl<R: Renaming> Copier<'_, R> {
+    fn event(&mut self, event: &Event<'_>, time: u64, place: &Place<'_>) -> Result<(), Failure> {
+        let (domain, table) = (event.domain, place.locations);
+        let offence = self.lives.event(event);
+        if let EventKind::Alloc(allocation) = &event.kind {
+            return self.allocate(domain, time, allocation, table);
+        }
+        // The format has no other kinds of event.
+        let Some((end, id)) = event.kind.end().filter(|_| offence.is_none()) else { return Ok(()) };
+        if self.can_survey && self.ids.get(id).is_none() {
+            let all = match self.surveyed.take() {
+                Some(all) => all,
+                None => survey(self.input)?,
+            };
+            if self.surveyed.insert(all).forbids(end, id) {
+                return Ok(());
+            }
+        }
+        self.lossy |= !place.losses.is_clean();
+        let Some(id) = self.copied_id(id) else {
+            self.orphans += 1;
+            return Ok(());
+        };
+        if let Some(next) = place.next_id {
+            self.number_on(domain, time, next)?;
+        }
+        self.out.end(end, domain, time, id, table)
+    }
+
     fn allocate(
         &mut self,
         domain: u16,

@@ -2,7 +2,7 @@
 //!
 //! A lenient reader returns times that run backwards and frames that damage made
 //! unknown. Neither can be written, so [`Rewriting`] raises a time to that of the
-//! domain's last event, and [renames](crate::io::renaming) frames.
+//! domain's last event, and [renames](super::renaming) frames.
 
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -16,10 +16,7 @@ use heaptap_trace::{
 use crate::exit_status::Failure;
 use crate::io::notices::say;
 use crate::io::output::Output;
-use crate::io::renaming::{LOST, Renaming};
-
-/// What becomes of events that an object cannot have.
-pub(crate) const LEFT_OUT: &str = "these events are left out of the copy";
+use crate::io::rewrite::renaming::{LOST, Renaming};
 
 /// The locations of the codes in the new trace.
 struct Names<R> {
@@ -59,7 +56,7 @@ impl<R: Renaming> Locate for CodeLocator<'_, R> {
 type FileOutput = BufWriter<Output>;
 
 /// A trace being written from the events of another.
-pub(crate) struct Rewriting<R> {
+pub(super) struct Rewriting<R> {
     sink: Box<dyn EventSink<Output = FileOutput>>,
     name: String,
     names: Names<R>,
@@ -74,7 +71,7 @@ pub(crate) struct Rewriting<R> {
 
 impl<R: Renaming> Rewriting<R> {
     /// Begins the trace that `info` describes, a copy of one with these losses.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         output: Output,
         format: TraceFormat,
         info: &TraceInfo,
@@ -98,7 +95,7 @@ impl<R: Renaming> Rewriting<R> {
     }
 
     /// Writes an allocation and returns its id.
-    pub(crate) fn allocate(
+    pub(super) fn allocate(
         &mut self,
         domain: u16,
         time: u64,
@@ -125,7 +122,7 @@ impl<R: Renaming> Rewriting<R> {
     }
 
     /// Writes a promotion or collection of an object by its id here.
-    pub(crate) fn end(
+    pub(super) fn end(
         &mut self,
         end: End,
         domain: u16,
@@ -141,12 +138,12 @@ impl<R: Renaming> Rewriting<R> {
     }
 
     /// The id of the domain's next allocation; `None` before its first event.
-    pub(crate) fn next_id(&self, domain: u16) -> Option<u64> {
+    pub(super) fn next_id(&self, domain: u16) -> Option<u64> {
         self.sink.next_id(domain)
     }
 
     /// Makes this the id of the domain's next allocation.
-    pub(crate) fn number_on(&mut self, domain: u16, time: u64, id: u64) -> Result<(), Failure> {
+    pub(super) fn number_on(&mut self, domain: u16, time: u64, id: u64) -> Result<(), Failure> {
         if self.sink.next_id(domain) == Some(id) {
             return Ok(());
         }
@@ -172,14 +169,14 @@ impl<R: Renaming> Rewriting<R> {
 
     /// The trace covers its program until then, in microseconds since its start: see
     /// [`TraceReader::covered`](heaptap_trace::TraceReader::covered).
-    pub(crate) fn cover(&mut self, until: u64, table: &LocationTable) -> Result<(), Failure> {
+    pub(super) fn cover(&mut self, until: u64, table: &LocationTable) -> Result<(), Failure> {
         let time = self.start_time.saturating_add(until);
         let locate = &mut self.names.locator(table);
         self.sink.cover(time, locate).map_err(|error| write_failure(&self.name, error))
     }
 
     /// Ends the trace and gives the file its name.
-    pub(crate) fn complete(mut self, table: &LocationTable) -> Result<(), Failure> {
+    pub(super) fn complete(mut self, table: &LocationTable) -> Result<(), Failure> {
         if self.late > 0 {
             let events = count(self.late, "event", "events");
             say(&format!(
