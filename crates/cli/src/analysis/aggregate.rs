@@ -20,7 +20,7 @@ use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, outcome_in_reports};
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
-use crate::io::trace_files::{TraceFile, expand};
+use crate::io::trace_files::{InputFile, expand};
 
 /// How often an onlooker is asked, in events.
 const EVENTS_PER_LOOK: u32 = 4096;
@@ -56,7 +56,7 @@ impl AggregatedTrace {
         onlooker: &impl Onlooker,
     ) -> Result<AggregatedTrace, Failure> {
         match &expand(arguments)?[..] {
-            [TraceFile { path, .. }] => AggregatedTrace::read_one(path, options, onlooker),
+            [InputFile { path, .. }] => AggregatedTrace::read_one(path, options, onlooker),
             files => AggregatedTrace::read_several(TraceSet::survey(files)?, arguments, options),
         }
     }

@@ -23,7 +23,7 @@ use crate::io::input::{Input, Order, outcome_in_reports};
 use crate::io::lifecycle::Lives;
 use crate::io::notices::{self, say};
 use crate::io::progress::Progress;
-use crate::io::trace_files::{TraceFile, shown};
+use crate::io::trace_files::{InputFile, shown};
 
 /// One of several traces.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl Findings {
 
 impl TraceSet {
     /// Surveys the files.
-    pub(crate) fn survey(files: &[TraceFile]) -> Result<TraceSet, Failure> {
+    pub(crate) fn survey(files: &[InputFile]) -> Result<TraceSet, Failure> {
         let progress = Rc::new(Progress::of_several());
         let mut findings = Findings::default();
         let mut surveys = Vec::new();
@@ -209,7 +209,7 @@ impl TraceSet {
 
 /// Opens the files, each once. One that was named but cannot be opened is a wrong call.
 fn open_all(
-    files: &[TraceFile],
+    files: &[InputFile],
     progress: &Rc<Progress>,
     findings: &mut Findings,
 ) -> Result<Vec<(PathBuf, Input)>, Failure> {

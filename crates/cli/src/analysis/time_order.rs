@@ -32,11 +32,9 @@ pub(crate) fn in_time_order<S>(
     }
     *state = fresh();
     let mut reader = input.in_time_order()?;
-    let read = reader.for_each(&mut |next, table| {
+    input.each_event(&mut *reader, |next, table| {
         event(state, next, table);
-        ControlFlow::Continue(())
-    });
-    // Never broken off.
-    let _ = read.map_err(|error| input.failure(error))?;
+        Ok(())
+    })?;
     Ok(reader)
 }

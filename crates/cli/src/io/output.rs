@@ -7,7 +7,7 @@
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, IsTerminal, Write, stdout};
+use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use std::process;
 use serde::Serialize;
 
 use crate::exit_status::Failure;
+use crate::text::terminal::Layout;
 use crate::text::{escape, json};
 
 /// A trace being written.
@@ -43,7 +44,9 @@ impl Output {
     /// Opens OUT, or standard output if it is `-`.
     pub(crate) fn create(path: &Path) -> Result<Output, Failure> {
         if path.as_os_str() == "-" {
-            return Output::standard();
+            return Output::standard(Some(
+                "a trace is binary; name a file or send it through a pipe",
+            ));
         }
         let name = escape::path(path).to_string();
         let unwritable = |error: io::Error| {
@@ -75,13 +78,20 @@ impl Output {
         }
     }
 
-    fn standard() -> Result<Output, Failure> {
-        if stdout().is_terminal() {
-            return Err(Failure::Trouble(
-                "standard output is a terminal, and a trace is binary; \
-                 name a file or send it through a pipe"
-                    .into(),
-            ));
+    /// Opens the output of an export, standard output if it has no name. `not_for_terminals` says
+    /// why that must not be a terminal.
+    pub(crate) fn of_export(
+        path: Option<&Path>,
+        not_for_terminals: Option<&str>,
+    ) -> Result<Output, Failure> {
+        path.map_or_else(|| Output::standard(not_for_terminals), Output::create)
+    }
+
+    fn standard(not_for_terminals: Option<&str>) -> Result<Output, Failure> {
+        if let Some(why) = not_for_terminals
+            && stdout().is_terminal()
+        {
+            return Err(Failure::Trouble(format!("standard output is a terminal, and {why}")));
         }
         let name = "standard output".to_string();
         match raw_stdout() {
@@ -110,6 +120,19 @@ impl Output {
         let Some(unfinished) = &self.unfinished else { return Ok(()) };
         fs::rename(&unfinished.temporary, &unfinished.destination)
             .map_err(|error| Failure::writing(&self.name, &error))
+    }
+
+    /// Writes an export, and completes it.
+    pub(crate) fn write_export<T>(
+        mut self,
+        write: impl FnOnce(&mut BufWriter<&mut Output>) -> io::Result<T>,
+    ) -> Result<T, Failure> {
+        let mut out = BufWriter::with_capacity(1 << 16, &mut self);
+        let written = write(&mut out).and_then(|written| out.flush().map(|()| written));
+        drop(out);
+        let written = written.map_err(|error| Failure::writing(&self.name, &error))?;
+        self.complete_export()?;
+        Ok(written)
     }
 }
 
@@ -141,6 +164,15 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     json::put(&mut line, value);
     line.push(b'\n');
     print(&line)
+}
+
+/// Prints figures: as one line of JSON, or laid out for people or programs.
+pub(crate) fn print_figures(
+    figures: &impl Serialize,
+    as_json: bool,
+    text: impl FnOnce(Layout) -> String,
+) -> Result<(), Failure> {
+    if as_json { print_json(figures) } else { print(text(Layout::of_stdout()).as_bytes()) }
 }
 
 /// A new file in the same directory.

@@ -22,7 +22,7 @@ pub(crate) fn shown(path: &Path) -> String {
 }
 
 /// A file to read.
-pub(crate) struct TraceFile {
+pub(crate) struct InputFile {
     /// `-` is standard input.
     pub(crate) path: PathBuf,
     /// It was found in a directory, and not named.
@@ -31,11 +31,11 @@ pub(crate) struct TraceFile {
 
 /// The files that arguments stand for, in their order. Those of a directory are in the
 /// order of their names.
-pub(crate) fn expand(arguments: &[PathBuf]) -> Result<Vec<TraceFile>, Failure> {
+pub(crate) fn expand(arguments: &[PathBuf]) -> Result<Vec<InputFile>, Failure> {
     let mut files = Vec::new();
     for argument in arguments {
         if argument.as_os_str() == "-" || !argument.is_dir() {
-            files.push(TraceFile { path: argument.clone(), found: false });
+            files.push(InputFile { path: argument.clone(), found: false });
             continue;
         }
         let found = traces_in(argument)?;
@@ -46,7 +46,7 @@ pub(crate) fn expand(arguments: &[PathBuf]) -> Result<Vec<TraceFile>, Failure> {
                 escape::path(argument)
             )));
         }
-        files.extend(found.into_iter().map(|path| TraceFile { path, found: true }));
+        files.extend(found.into_iter().map(|path| InputFile { path, found: true }));
     }
     Ok(files)
 }

@@ -20,7 +20,7 @@ use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::analysis::heap::site_growth::{JoinedSnapshot, site_growth};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
-use crate::io::output::{print, print_json};
+use crate::io::output::print_figures;
 use crate::text::csv::quoted;
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit};
@@ -148,19 +148,20 @@ impl HeapDiff {
     ) -> VerbResult {
         let [before, after] = [before, after].map(GrowthSize::reachable);
         let figures = HeapGrowth { before, after, tables };
-        if self.json {
-            print_json(&figures)?;
-        } else if self.csv {
-            let mut text = T::CSV_HEADING.to_owned();
-            figures.tables.iter().for_each(|table| table.append_csv(&mut text));
-            print(text.as_bytes())?;
-        } else {
-            print(text(&figures, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&figures, self.json, |layout| match self.csv {
+            true => csv(&figures),
+            false => text(&figures, layout),
+        })?;
         let grown = after.all_bytes().saturating_sub(before.all_bytes());
         let is_over = self.fail_over.is_some_and(|limit| grown > limit);
         Ok(if is_over { Verdict::OverLimit } else { Verdict::Sound })
     }
+}
+
+fn csv<T: PrintedTable>(figures: &HeapGrowth<T>) -> String {
+    let mut text = T::CSV_HEADING.to_owned();
+    figures.tables.iter().for_each(|table| table.append_csv(&mut text));
+    text
 }
 
 /// A size with its sign.

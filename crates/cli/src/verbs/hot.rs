@@ -14,7 +14,7 @@ use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
-use crate::io::output::{print, print_json};
+use crate::io::output::print_figures;
 use crate::text::escape::Escaped;
 use crate::text::names::with_file;
 use crate::text::terminal::{Layout, width, wrap};
@@ -72,11 +72,7 @@ impl Hot {
         let figures = trace.figures(!self.filters.is_all());
         let (fragments, omitted) =
             fragments(&figures, &self.view.table(), self.threshold, self.recursion.fold());
-        if self.json {
-            print_json(&fragments)?;
-        } else {
-            print(text(&fragments, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&fragments, self.json, |layout| text(&fragments, layout))?;
         say_omitted(trace.name(), &omitted);
         Ok(trace.verdict())
     }

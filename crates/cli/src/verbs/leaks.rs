@@ -17,7 +17,7 @@ use crate::analysis::filters::Filters;
 use crate::analysis::heap::snapshot_holders::HolderOptions;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
-use crate::io::output::{print, print_json};
+use crate::io::output::print_figures;
 use crate::text::escape::Escaped;
 use crate::text::names::with_file;
 use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
@@ -71,11 +71,7 @@ impl Leaks {
         if let Some(holders) = &holders {
             report.join(holders);
         }
-        if self.json {
-            print_json(&report)?;
-        } else {
-            print(text(&report, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&report, self.json, |layout| text(&report, layout))?;
         Ok(trace.verdict())
     }
 }

@@ -4,7 +4,6 @@
 //! sizes that come from here are estimates with an error, as in `heaptap report`.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use heaptap_graph::{DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderTree, Node};
@@ -67,7 +66,7 @@ impl FollowedBlocks {
         let mut wanted: HashMap<u64, u32> =
             analysis.graph.tracked().iter().map(|&(block, id)| (id, block)).collect();
         let (mut blocks, mut found, mut of_other_sizes) = (Vec::new(), 0, 0);
-        let read = events.for_each(&mut |event, table| {
+        input.each_event(&mut *events, |event, table| {
             if let EventKind::Alloc(allocation) = &event.kind
                 && let Some(block) = wanted.remove(&allocation.id)
             {
@@ -80,10 +79,8 @@ impl FollowedBlocks {
                 let one = |frame| FollowedBlock { block, id, frame, samples, time };
                 blocks.extend(resolver.row_frame(&resolved).map(one));
             }
-            ControlFlow::Continue(())
-        });
-        // Never broken off.
-        let _ = read.map_err(|error| input.failure(error))?;
+            Ok(())
+        })?;
         input.end_progress();
         // Few programs cut blocks, and few of their blocks.
         if of_other_sizes > found / 100 {

@@ -16,7 +16,7 @@ use super::followed::{FollowedBlocks, RetainingHolders, taken_without_trace};
 use super::load::load_with_types;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
-use crate::io::trace_files::{TraceFile, expand, shown};
+use crate::io::trace_files::{InputFile, expand, shown};
 
 /// Who holds it
 #[derive(Args)]
@@ -64,8 +64,8 @@ impl HolderOptions {
 fn one_trace(files: &[PathBuf]) -> Result<PathBuf, Failure> {
     let is_pipe = |path: &Path| path.as_os_str() == "-" || path.exists() && !path.is_file();
     match &expand(files)?[..] {
-        [TraceFile { path, .. }] if !is_pipe(path) => Ok(path.clone()),
-        [TraceFile { path, .. }] => Err(Failure::Trouble(format!(
+        [InputFile { path, .. }] if !is_pipe(path) => Ok(path.clone()),
+        [InputFile { path, .. }] => Err(Failure::Trouble(format!(
             "{}: a pipe can be read only once, and --heap reads the trace twice; save it to a file first",
             shown(path)
         ))),

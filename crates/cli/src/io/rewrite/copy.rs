@@ -10,47 +10,56 @@
 use std::collections::BTreeMap;
 
 use heaptap_trace::{
-    Allocation, Event, EventKind, IDS_PER_BLOCK, LocationTable, Place, TraceFormat, TraceReader,
+    Allocation, Event, EventKind, IDS_PER_BLOCK, LocationTable, Place, TraceReader,
 };
 
-use crate::exit_status::Failure;
+use crate::exit_status::{Failure, VerbResult};
 use crate::io::input::{Input, goes_on};
-use crate::io::lifecycle::Lives;
+use crate::io::lifecycle::{Lives, Offence};
 use crate::io::rewrite::renaming::Renaming;
 use crate::io::rewrite::writing::Rewriting;
+use crate::io::rewrite::{LEFT_OUT, Rewrite, end};
 
-/// Copies all events. `shift` moves their times. Returns the lives of the objects, with
-/// the events that were left out because an object cannot have them.
-pub(super) fn copy<R: Renaming>(
-    input: &Input,
-    reader: &mut dyn TraceReader,
-    format: TraceFormat,
-    shift: impl Fn(u64) -> u64,
-    out: &mut Rewriting<R>,
-) -> Result<Lives, Failure> {
-    let mut copier = Copier {
-        input,
-        out,
-        keeps_ids: !format.has_one_domain(),
-        lossy: !reader.losses().is_clean(),
-        lives: Lives::new(Lives::MEMORY),
-        ids: KeptIds::default(),
-        can_survey: !reader.format().has_one_domain() && input.is_repeatable(),
-        surveyed: None,
-        orphans: 0,
-    };
-    let mut failed = Ok(());
-    let read = reader.for_each_place(&mut |event, place| {
-        let copied = copier.event(event, shift(event.time), place);
-        // Of a loss before it, an allocation knows only by its backtrace or its id: the packet
-        // that holds it may be the first after the loss.
-        copier.lossy |= !place.losses.is_clean();
-        goes_on(copied, &mut failed)
-    });
-    _ = read.map_err(|error| input.failure(error))?;
-    failed?;
-    input.say_left_out(copier.orphans, "objects whose allocation is lost");
-    Ok(copier.lives)
+impl<R: Renaming> Rewrite<'_, R> {
+    /// Keeps order and ids. `shift` moves the times.
+    pub(crate) fn copy(
+        self,
+        reader: &mut dyn TraceReader,
+        shift: impl Fn(u64) -> u64,
+    ) -> VerbResult {
+        let input = self.input;
+        let (in_order, is_repeatable) = (reader.format().has_one_domain(), input.is_repeatable());
+        let mut copier = Copier {
+            input,
+            keeps_ids: !self.format.has_one_domain(),
+            out: self.begin(reader)?,
+            lossy: !reader.losses().is_clean(),
+            lives: Lives::new(Lives::MEMORY),
+            ids: KeptIds::default(),
+            can_survey: !in_order && is_repeatable,
+            surveyed: None,
+            orphans: 0,
+        };
+        let mut failed = Ok(());
+        let read = reader.for_each_place(&mut |event, place| {
+            let copied = copier.event(event, shift(event.time), place);
+            // Of a loss before it, an allocation knows only by its backtrace or its id: the packet
+            // that holds it may be the first after the loss.
+            copier.lossy |= !place.losses.is_clean();
+            goes_on(copied, &mut failed)
+        });
+        _ = read.map_err(|error| input.failure(error))?;
+        failed?;
+        input.say_left_out(copier.orphans, "objects whose allocation is lost");
+        input.end_progress();
+        copier.out.cover(reader.covered(), reader.locations())?;
+        end(input, copier.out, reader, copier.lives, &|offence| match offence {
+            Offence::NeverAllocated if !in_order && !is_repeatable => {
+                Some("these events are in the copy; read the trace from a file to leave them out")
+            }
+            _ => Some(LEFT_OUT),
+        })
+    }
 }
 
 /// The lives of all objects in the file.
@@ -66,7 +75,7 @@ fn survey(input: &Input) -> Result<Lives, Failure> {
 /// A copy in progress.
 struct Copier<'a, R> {
     input: &'a Input,
-    out: &'a mut Rewriting<R>,
+    out: Rewriting<R>,
     /// In a format of one domain, the encoder numbers objects itself.
     keeps_ids: bool,
     /// Part of the trace is lost. From then on the encoder numbers objects itself.

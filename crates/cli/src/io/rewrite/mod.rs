@@ -13,7 +13,7 @@ mod writing;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::{Allocation, Block, EventSource, TraceFormat, TraceInfo, TraceReader};
+use heaptap_trace::{EventSource, TraceFormat, TraceInfo};
 
 use crate::exit_status::{Failure, VerbResult};
 use crate::io::input::Input;
@@ -44,43 +44,8 @@ pub(crate) struct Rewrite<'a, R> {
     pub(crate) names: R,
 }
 
-/// Chooses the block to write for an allocation, if it is kept.
-pub(crate) type Selection<'a> = &'a mut dyn FnMut(&Allocation<'_>) -> Option<Block>;
-
 impl<R: Renaming> Rewrite<'_, R> {
-    /// Keeps order and ids. `shift` moves the times.
-    pub(crate) fn copy(
-        self,
-        reader: &mut dyn TraceReader,
-        shift: impl Fn(u64) -> u64,
-    ) -> VerbResult {
-        let (input, format) = (self.input, self.format);
-        let mut out = self.begin(reader)?;
-        let lives = copy::copy(input, reader, format, shift, &mut out)?;
-        input.end_progress();
-        out.cover(reader.covered(), reader.locations())?;
-        // Else an object whose allocation is not read yet may still have one.
-        let surveyed = reader.format().has_one_domain() || input.is_repeatable();
-        end(input, out, reader, lives, &|offence| match offence {
-            Offence::NeverAllocated if !surveyed => {
-                Some("these events are in the copy; read the trace from a file to leave them out")
-            }
-            _ => Some(LEFT_OUT),
-        })
-    }
-
-    /// Assigns new ids to all objects, or to those that are selected.
-    pub(crate) fn renumber(
-        self,
-        events: &mut dyn EventSource,
-        selection: Option<Selection<'_>>,
-    ) -> VerbResult {
-        let (input, format) = (self.input, self.format);
-        let mut out = self.begin(events)?;
-        let lives = renumber::renumber(input, events, format, selection, &mut out)?;
-        end(input, out, events, lives, &|_| Some(LEFT_OUT))
-    }
-
+    /// Creates the file.
     fn begin(self, source: &(impl EventSource + ?Sized)) -> Result<Rewriting<R>, Failure> {
         let output = Output::create(&self.files.output)?;
         Rewriting::begin(output, self.format, &self.info, source.losses(), self.names)

@@ -17,7 +17,7 @@ use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::{Filters, parse_share};
 use crate::analysis::view::View;
 use crate::exit_status::{Failure, VerbResult, gate_help_end};
-use crate::io::output::{print, print_json};
+use crate::io::output::print_figures;
 use crate::text::escape::Escaped;
 use crate::text::names::two_columns;
 use crate::text::terminal::{Layout, pad, wrap};
@@ -86,11 +86,7 @@ impl Diff {
         let (before, after) = self.sides()?;
         let (before, after) = (self.read(before)?, self.read(after)?);
         let comparison = self.compare(&before, &after);
-        if self.json {
-            print_json(&comparison)?;
-        } else {
-            print(text(&comparison, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&comparison, self.json, |layout| text(&comparison, layout))?;
         let verdict = before.verdict().max(after.verdict());
         Ok(match &comparison.gate {
             Some(gate) => verdict.max(gate.verdict()),

@@ -130,12 +130,10 @@ fn print_all(
     let mut lives = Lives::new(Lives::MEMORY);
     let unwritten = |error: io::Error| Failure::writing("standard output", &error);
     let mut out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);
-    loop {
-        let next = events.next_located().map_err(|error| input.failure(error))?;
-        let Some((event, table)) = next else { break };
-        lives.event(&event);
-        lines.write(&mut out, &event, table).map_err(unwritten)?;
-    }
+    input.each_event(events, |event, table| {
+        lives.event(event);
+        lines.write(&mut out, event, table).map_err(unwritten)
+    })?;
     out.flush().map_err(unwritten)?;
     Ok(lives)
 }

@@ -1,6 +1,6 @@
 //! `--to html`: the web page with the traces and heap snapshots in it.
 
-use std::io::{self, IsTerminal as _, Write, stdout};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use heaptap_report::figures::probes::page::PageSidecar;
@@ -13,7 +13,7 @@ use crate::analysis::ocaml_types::TypeOptions;
 use crate::analysis::page_sidecar;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
-use crate::io::output::{Output, raw_stdout};
+use crate::io::output::Output;
 use crate::io::sidecar::LiveSidecar;
 use crate::io::source_files::SourceRoots;
 use crate::io::trace_files::page_names;
@@ -50,14 +50,8 @@ impl HtmlExport<'_> {
             effort: Compression::default(),
             at: None,
         };
-        if self.output.is_none() && stdout().is_terminal() {
-            return Err(Failure::Trouble(
-                "standard output is a terminal, and a page is for a browser; \
-                 name a file with -o page.html"
-                    .to_owned(),
-            ));
-        }
-        let out = self.output.map(Output::create).transpose()?;
+        let for_browsers = "a page is for a browser; name a file with -o page.html";
+        let out = Output::of_export(self.output, Some(for_browsers))?;
         let names = self.names();
         let mut traces = Vec::new();
         for (path, name) in self.files.traces.iter().zip(&names) {
@@ -77,7 +71,8 @@ impl HtmlExport<'_> {
             sidecars: sidecars.as_deref(),
         };
         let page = page(&config, |bytes| compressed(bytes, Compression::default()), &contents);
-        let name = write(out, page.as_bytes())?;
+        let name = out.name().to_owned();
+        out.write_export(|out| out.write_all(page.as_bytes()))?;
         let mut extents: Vec<String> = traces
             .iter()
             .zip(&names)
@@ -159,24 +154,5 @@ impl HtmlExport<'_> {
         }
         let words = self.filters.words();
         names.into_iter().map(|name| format!("{name} ({words})")).collect()
-    }
-}
-
-/// Writes the page, and returns the name of where it went.
-fn write(out: Option<Output>, page: &[u8]) -> Result<String, Failure> {
-    let put = |out: &mut dyn Write| -> io::Result<()> { out.write_all(page) };
-    match out {
-        Some(mut out) => {
-            let name = out.name().to_owned();
-            put(&mut out).map_err(|error| Failure::writing(&name, &error))?;
-            out.complete_export()?;
-            Ok(name)
-        }
-        None => {
-            let name = "standard output".to_owned();
-            let written = raw_stdout().and_then(|mut out| put(&mut out));
-            written.map_err(|error| Failure::writing(&name, &error))?;
-            Ok(name)
-        }
     }
 }

@@ -12,12 +12,11 @@ mod snapshot;
 mod target;
 
 use std::cell::RefCell;
-use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_export::{ExportInput, Format};
-use heaptap_report::{Omitted, Options, StackShape};
+use heaptap_report::{Options, StackShape};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::archive::PageSize;
@@ -30,7 +29,7 @@ use crate::analysis::view::Measure;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
-use crate::io::output::{Output, raw_stdout};
+use crate::io::output::Output;
 use crate::io::source_files::SourceRoots;
 use crate::io::trace_files::expand;
 
@@ -250,13 +249,7 @@ impl Export {
             )));
         }
         let options = Options { selection: self.filters.selection()?, ..heaptap_export::options() };
-        if format.is_binary && self.output.is_none() && stdout().is_terminal() {
-            return Err(Failure::Trouble(format!(
-                "standard output is a terminal, and {} is binary; name a file with -o",
-                format.name
-            )));
-        }
-        let out = self.output.as_deref().map(Output::create).transpose()?;
+        let out = output(self.output.as_deref(), format.name, format.is_binary)?;
         let trace = AggregatedTrace::read(files, options)?;
         let sidecars = Self::sidecars(files, &trace)?;
         let export = ExportInput {
@@ -270,17 +263,7 @@ impl Export {
             },
             sidecars: format.takes_sidecar.then_some(&sidecars),
         };
-        let omitted = match out {
-            Some(mut out) => {
-                let written = write(format, &export, &mut out);
-                let omitted = written.map_err(|error| Failure::writing(out.name(), &error))?;
-                out.complete_export()?;
-                omitted
-            }
-            None => raw_stdout()
-                .and_then(|mut out| write(format, &export, &mut out))
-                .map_err(|error| Failure::writing("standard output", &error))?,
-        };
+        let omitted = out.write_export(|out| format.write(&export, out))?;
         say_omitted(trace.name(), &omitted);
         if let missing @ 1.. = trace.aggregate.missing_from_paths() {
             say(&format!(
@@ -293,9 +276,8 @@ impl Export {
     }
 }
 
-fn write(format: &Format, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<Omitted> {
-    let mut out = BufWriter::with_capacity(1 << 16, out);
-    let omitted = format.write(input, &mut out)?;
-    out.flush()?;
-    Ok(omitted)
+/// Where a file of this format goes.
+fn output(path: Option<&Path>, format: &str, is_binary: bool) -> Result<Output, Failure> {
+    let binary = is_binary.then(|| format!("{format} is binary; name a file with -o"));
+    Output::of_export(path, binary.as_deref())
 }

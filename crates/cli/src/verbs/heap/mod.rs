@@ -24,8 +24,7 @@ use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::analysis::heap::sites::{sites as join_sites, trace_of};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
-use crate::io::output::{print, print_json};
-use crate::text::terminal::Layout;
+use crate::io::output::print_figures;
 
 /// Show what holds the memory of a heap snapshot
 ///
@@ -123,13 +122,10 @@ impl Heap {
             let (earlier, _) = load_with_types(earlier, &self.types)?;
             compare(&mut figures.findings, &analysis, &earlier);
         }
-        if self.json {
-            print_json(&figures)?;
-        } else if self.csv {
-            print(csv::table(&figures.table).as_bytes())?;
-        } else {
-            print(text::report(&figures, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&figures, self.json, |layout| match self.csv {
+            true => csv::table(&figures.table),
+            false => text::report(&figures, layout),
+        })?;
         Ok(Verdict::Sound)
     }
 
@@ -139,13 +135,10 @@ impl Heap {
         let within = within.transpose()?;
         let trace = trace_of(analysis, &self.file, self.trace.as_deref())?;
         let figures = join_sites(analysis, &trace, within, self.top)?;
-        if self.json {
-            print_json(&figures)?;
-        } else if self.csv {
-            print(sites::csv(&figures).as_bytes())?;
-        } else {
-            print(sites::text(&figures, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&figures, self.json, |layout| match self.csv {
+            true => sites::csv(&figures),
+            false => sites::text(&figures, layout),
+        })?;
         Ok(Verdict::Sound)
     }
 }

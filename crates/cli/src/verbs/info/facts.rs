@@ -1,10 +1,8 @@
 //! The facts about a trace.
 
-use std::ops::ControlFlow;
-
 use heaptap_report::Scale;
 use heaptap_report::figures::Size;
-use heaptap_trace::{Event, EventKind, LocationTable, Losses, TraceReader, TraceTotals};
+use heaptap_trace::{EventKind, Losses, TraceReader, TraceTotals};
 use serde::Serialize;
 
 use crate::exit_status::Failure;
@@ -103,7 +101,7 @@ impl Sums {
         lives: &mut Lives,
     ) -> Result<Sums, Failure> {
         let mut sums = Sums { last_time: reader.info().start_time, ..Sums::default() };
-        let mut take = |event: &Event<'_>, _: &LocationTable| {
+        input.each_event(reader, |event, _| {
             lives.event(event);
             sums.last_time = sums.last_time.max(event.time);
             if let EventKind::Alloc(allocation) = event.kind {
@@ -112,9 +110,8 @@ impl Sums {
                 sums.frames += depth as u64;
                 sums.deepest = sums.deepest.max(depth);
             }
-            ControlFlow::Continue(())
-        };
-        _ = reader.for_each(&mut take).map_err(|error| input.failure(error))?;
+            Ok(())
+        })?;
         Ok(sums)
     }
 }

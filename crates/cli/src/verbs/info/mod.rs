@@ -17,9 +17,8 @@ use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
 use crate::io::newest::one_or_newest;
 use crate::io::notices::say;
-use crate::io::output::{print, print_json};
+use crate::io::output::print_figures;
 use crate::io::sidecar::sidecar_end;
-use crate::text::terminal::Layout;
 
 use facts::Facts;
 use snapshot::SnapshotFacts;
@@ -59,22 +58,14 @@ impl Info {
         let sidecar_end = |start| sidecar_end(&file, start);
         let facts = Facts::gather(&input, &mut *reader, &mut lives, sidecar_end)?;
         input.end_progress();
-        if self.json {
-            print_json(&facts)?;
-        } else {
-            print(text::report(&facts, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&facts, self.json, |layout| text::report(&facts, layout))?;
         Ok(input.report(&*reader, &mut lives))
     }
 
     fn run_snapshot(&self, input: &Input) -> VerbResult {
         let (facts, verdict) = SnapshotFacts::gather(input)?;
         input.end_progress();
-        if self.json {
-            print_json(&facts)?;
-        } else {
-            print(snapshot_text::report(&facts, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&facts, self.json, |layout| snapshot_text::report(&facts, layout))?;
         for line in facts.notices() {
             say(&format!("{}: {line}", input.name()));
         }

@@ -18,8 +18,7 @@ use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
-use crate::io::output::{print, print_json};
-use crate::text::terminal::Layout;
+use crate::io::output::print_figures;
 use timeline::TimelineFigures;
 
 /// Show where the memory goes: totals, then a table by function, line, file, module,
@@ -117,13 +116,10 @@ impl Report {
         if let Some(holders) = &holders {
             figures.join(holders);
         }
-        if self.json {
-            print_json(&figures)?;
-        } else if self.csv {
-            print(csv::table(&figures).as_bytes())?;
-        } else {
-            print(text::report(&figures, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&figures, self.json, |layout| match self.csv {
+            true => csv::table(&figures),
+            false => text::report(&figures, layout),
+        })?;
         Ok(trace.verdict())
     }
 
@@ -142,13 +138,10 @@ impl Report {
         let report = Figures::of(&trace.figures(!self.filters.is_all()), &table);
         let start = trace.info().start_time;
         let figures = TimelineFigures::of(&report, start, (&name, &sidecar.history), self.top)?;
-        if self.json {
-            print_json(&figures)?;
-        } else if self.csv {
-            print(timeline_text::csv(&figures).as_bytes())?;
-        } else {
-            print(timeline_text::report(&figures, Layout::of_stdout()).as_bytes())?;
-        }
+        print_figures(&figures, self.json, |layout| match self.csv {
+            true => timeline_text::csv(&figures),
+            false => timeline_text::report(&figures, layout),
+        })?;
         finding.iter().for_each(|finding| say(&format!("{name}: {finding}")));
         Ok(trace.verdict().max(verdict))
     }

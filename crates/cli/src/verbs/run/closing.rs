@@ -326,11 +326,12 @@ impl Contents {
         let mut reader = input.in_file_order()?;
         let rate = reader.info().sample_rate;
         let mut samples = 0;
-        while let Some((event, _)) = reader.next_located().map_err(|error| input.failure(error))? {
+        input.each_event(&mut *reader, |event, _| {
             if let EventKind::Alloc(allocation) = event.kind {
                 samples += allocation.samples;
             }
-        }
+            Ok(())
+        })?;
         Ok(Contents { samples, rate, cut_short: reader.losses().cut_short })
     }
 }

@@ -19,7 +19,7 @@ use crate::analysis::archive::{self, PackedTrace, Packing};
 use crate::exit_status::Failure;
 use crate::io::live_target::LiveTarget;
 use crate::io::notices::say;
-use crate::io::trace_files::{TraceFile, expand};
+use crate::io::trace_files::{InputFile, expand};
 
 /// All traces, by number.
 pub(super) struct Traces(Vec<ServedTrace>);
@@ -46,7 +46,7 @@ struct FileVersion {
 /// The versions of the files that a path stands for; `None` if one of them is no file.
 fn versions(path: &Path) -> Option<Vec<FileVersion>> {
     let files = expand(&[path.to_owned()]).ok()?;
-    let version = |file: TraceFile| {
+    let version = |file: InputFile| {
         let metadata = file.path.metadata().ok().filter(Metadata::is_file)?;
         Some(FileVersion { length: metadata.len(), modified: metadata.modified().ok() })
     };
