@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_report::figures::probes::page::PageSidecar;
 
-use crate::io::sidecar::LiveSidecar;
+use crate::io::live_sidecar::LiveSidecar;
 
 /// How long a page may wait while a sidecar is read; the next one has more.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
 //! of each object. [`trace_files`] finds the traces in directories, [`newest`] the one that no argument names. [`live_trace`] follows
-//! a trace while it is written, and [`sidecar`] the file beside it, which is at [`sidecar_path`]; [`live_target`] finds the
+//! a trace while it is written, [`sidecar`] reads the file beside it, which is at [`sidecar_path`], and [`live_sidecar`] as it grows; [`live_target`] finds the
 //! trace that a process writes.
 //!
 //! From trace to trace: [`rewrite`].
@@ -10,6 +10,7 @@
 mod decompressed;
 pub(crate) mod input;
 pub(crate) mod lifecycle;
+pub(crate) mod live_sidecar;
 pub(crate) mod live_target;
 pub(crate) mod live_trace;
 pub(crate) mod newest;

@@ -9,9 +9,10 @@ use heaptap_probes::History;
 use heaptap_report::figures::probes::figures::{ProbeClock, ProbeLine};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
+use crate::io::live_sidecar::LiveSidecar;
 use crate::io::notices::say;
 use crate::io::output::print;
-use crate::io::sidecar::{LiveSidecar, ReadSidecar};
+use crate::io::sidecar::ReadSidecar;
 use crate::io::trace_files::shown;
 use crate::verbs::probes::text::log_line;
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::analysis::archive::{Compression, compressed};
 use crate::analysis::page_sidecar;
-use crate::io::sidecar::LiveSidecar;
+use crate::io::live_sidecar::LiveSidecar;
 use crate::text::json;
 
 /// The sidecars of all traces, by number.

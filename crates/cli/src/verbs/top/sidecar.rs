@@ -8,7 +8,7 @@ use heaptap_probes::History;
 use heaptap_report::figures::probes::figures::{ProbeClock, ProbeFigures};
 use heaptap_report::figures::probes::major::old_before;
 
-use crate::io::sidecar::LiveSidecar;
+use crate::io::live_sidecar::LiveSidecar;
 
 /// How long a stop waits for the trace to reach it: the two files are written one after the other.
 const PATIENCE: Duration = Duration::from_millis(500);
