@@ -2,7 +2,39 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use heaptap_report::figures::CallSite;
+use heaptap_report::figures::probes::tree::ProbeTreeLine;
+use heaptap_report::figures::units::bytes;
+
+use crate::text::escape::Escaped;
 use crate::text::terminal::{fit, fit_path, pad, take, width};
+
+/// A name that cannot write to the terminal.
+pub(crate) fn escaped(name: &str) -> String {
+    Escaped(name.as_bytes()).to_string()
+}
+
+/// The same, or a dash if there is none.
+pub(crate) fn escaped_or_dash(name: &str) -> String {
+    if name.is_empty() { "-".to_owned() } else { escaped(name) }
+}
+
+/// The name of a site, and more about it.
+pub(crate) fn site_name(site: &CallSite) -> (String, String) {
+    let (name, more) = site.parts();
+    (escaped(&name), escaped(&more))
+}
+
+/// The label of a line in a tree of probes.
+pub(crate) fn tree_label(line: &ProbeTreeLine) -> String {
+    format!("{}{}", "  ".repeat(line.level), Escaped(line.label.as_bytes()))
+}
+
+/// A size with its sign.
+pub(crate) fn signed(difference: f64) -> String {
+    let sign = if difference < 0.0 { '-' } else { '+' };
+    format!("{sign}{}", bytes(difference.abs()))
+}
 
 /// Names and what is said besides, such as the file, in two columns of together at most
 /// `room` columns. Names are padded where something follows.

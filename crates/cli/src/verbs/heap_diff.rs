@@ -22,7 +22,7 @@ use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::print_figures;
 use crate::text::csv::quoted;
-use crate::text::escape::Escaped;
+use crate::text::names::{escaped, signed};
 use crate::text::terminal::{Layout, fit};
 
 /// Compare two heap snapshots: what has grown, what is new, what is gone
@@ -164,12 +164,6 @@ fn csv<T: PrintedTable>(figures: &HeapGrowth<T>) -> String {
     text
 }
 
-/// A size with its sign.
-fn signed(growth: f64) -> String {
-    let sign = if growth < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", bytes(growth.abs()))
-}
-
 fn text<T: PrintedTable>(figures: &HeapGrowth<T>, layout: Layout) -> String {
     let (before, after) = (figures.before, figures.after);
     let sizes = |before: u64, after: u64| {
@@ -300,7 +294,7 @@ impl PrintedTable for SiteGrowthTable {
             let site = if file.is_empty() { name } else { format!("{name} {file}") };
             let error = format!(" (± {})", bytes(row.growth_error));
             let numbers = (row.growth_bytes, [row.before.bytes, row.after.bytes], row.change);
-            append_row(text, numbers, &Escaped(site.as_bytes()).to_string(), &error, layout);
+            append_row(text, numbers, &escaped(&site), &error, layout);
         }
         append_others(text, self.other_rows, self.other_growth_bytes, "");
     }

@@ -15,8 +15,7 @@ use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::output::print_figures;
-use crate::text::escape::Escaped;
-use crate::text::names::with_file;
+use crate::text::names::{site_name, with_file};
 use crate::text::terminal::{Layout, width, wrap};
 
 /// Show hot stack fragments: runs of calls, anywhere in stacks, under which much is
@@ -133,9 +132,7 @@ fn frames(text: &mut String, frames: &[FragmentFrame], layout: Layout) {
             _ => format!(" (repeated up to ×{repeats})"),
         };
         let room = layout.width - 4 - width(&repeated);
-        let (name, file) = site.parts();
-        let escaped = |text: String| Escaped(text.as_bytes()).to_string();
-        let name = with_file(&(escaped(name), escaped(file)), room);
+        let name = with_file(&site_name(site), room);
         let _ = writeln!(text, " {arrow}{name}{}", layout.faint(&repeated));
     }
 }

@@ -18,8 +18,7 @@ use crate::analysis::heap::snapshot_holders::HolderOptions;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::output::print_figures;
-use crate::text::escape::Escaped;
-use crate::text::names::with_file;
+use crate::text::names::{site_name, with_file};
 use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
 
 /// Find leaks: allocation sites whose live size keeps growing
@@ -95,11 +94,7 @@ fn text(report: &LeakReport, layout: Layout) -> String {
 const INDENT: usize = 14;
 
 fn put(text: &mut String, line: &LeakRow, snapshot: Option<&JoinedSnapshot>, layout: Layout) {
-    let named = |site: &CallSite, room: usize| {
-        let (name, file) = site.parts();
-        let escaped = |text: String| Escaped(text.as_bytes()).to_string();
-        with_file(&(escaped(name), escaped(file)), room)
-    };
+    let named = |site: &CallSite, room: usize| with_file(&site_name(site), room);
     // Writing to a string does not fail.
     let _ = writeln!(text, "\n{}", layout.strong(&named(&line.site, layout.width)));
     let held = line.held.as_ref().zip(snapshot);

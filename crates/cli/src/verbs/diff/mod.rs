@@ -9,7 +9,7 @@ use std::slice;
 
 use clap::{Args, ValueHint};
 use heaptap_report::Options;
-use heaptap_report::figures::units::{bytes, count};
+use heaptap_report::figures::units::count;
 use heaptap_report::figures::{ChangeRow, Comparison, TraceFigures, comparison, sized};
 use serde::Serialize;
 
@@ -18,8 +18,7 @@ use crate::analysis::filters::{Filters, parse_share};
 use crate::analysis::view::View;
 use crate::exit_status::{Failure, VerbResult, gate_help_end};
 use crate::io::output::print_figures;
-use crate::text::escape::Escaped;
-use crate::text::names::two_columns;
+use crate::text::names::{signed, site_name, two_columns};
 use crate::text::terminal::{Layout, pad, wrap};
 use gate::{Gate, Side};
 
@@ -196,13 +195,7 @@ fn change_table(text: &mut String, found: &Comparison, layout: Layout) {
     let gap = if beside { pad("", 2 + 6) } else { String::new() };
     let heading = format!("{:>11}  {:>11}  {:>12}{gap}", "before", "after", "change");
     let _ = writeln!(text, "\n{}", layout.strong(&(heading + &before_name + found.by)));
-    let escaped = |text: String| Escaped(text.as_bytes()).to_string();
-    let names: Vec<(String, String)> = found
-        .changes
-        .iter()
-        .map(|row| row.site.parts())
-        .map(|(name, file)| (escaped(name), escaped(file)))
-        .collect();
+    let names: Vec<_> = found.changes.iter().map(|row| site_name(&row.site)).collect();
     let names = two_columns(&names, layout.width.saturating_sub(indent));
     for (row, (name, file)) in found.changes.iter().zip(names) {
         let numbers = change_numbers(row, beside, layout);
@@ -219,9 +212,4 @@ fn change_numbers(row: &ChangeRow, padded: bool, layout: Layout) -> String {
     let (before, after) = (row.before.columns().0, row.after.columns().0);
     let difference = signed(row.difference_bytes);
     format!("{before:>11}  {after:>11}  {difference:>12}  {kind}")
-}
-
-fn signed(difference: f64) -> String {
-    let sign = if difference < 0.0 { '-' } else { '+' };
-    format!("{sign}{}", bytes(difference.abs()))
 }

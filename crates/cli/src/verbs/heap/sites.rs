@@ -7,7 +7,7 @@ use heaptap_report::figures::sized;
 use heaptap_report::figures::units::{bytes, count, percent, short_duration};
 
 use crate::text::csv::{optional, quoted};
-use crate::text::escape::Escaped;
+use crate::text::names::escaped;
 use crate::text::terminal::{Layout, fit, wrap};
 
 /// Totals, then two lines for each site.
@@ -24,7 +24,7 @@ pub(super) fn text(figures: &SiteFigures, layout: Layout) -> String {
         "{of} {}{outside}; the {} of it that {} follows stand for {}",
         bytes(figures.exact_bytes as f64),
         count(figures.sampled_blocks, "block", "blocks"),
-        Escaped(figures.trace.as_bytes()),
+        escaped(&figures.trace),
         sized(&figures.estimated)
     );
     let mut text = format!("{}\n", wrap(&head, layout.width).join("\n"));
@@ -60,7 +60,7 @@ fn append(text: &mut String, row: &SiteRow, room: usize, layout: Layout) {
         error,
         percent(row.share),
         short_duration(row.median_age_us as f64),
-        fit(&Escaped(site.as_bytes()).to_string(), room)
+        fit(&escaped(&site), room)
     );
     let held = format!("held by {} ({})", row.holder, percent(row.holder_share));
     let _ = writeln!(text, "{:NUMBERS$}{}", "", layout.faint(&fit(&held, room)));

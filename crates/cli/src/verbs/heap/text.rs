@@ -7,7 +7,7 @@ use heaptap_report::figures::heap::tables::{FiberStacks, HeapFigures, HeapRow, H
 use heaptap_report::figures::heap::types::{TypeFigures, TypedShare};
 use heaptap_report::figures::units::{bytes, count, percent, utc};
 
-use crate::text::escape::Escaped;
+use crate::text::names::escaped;
 use crate::text::terminal::{Layout, fit, wrap, wrap_indented};
 
 /// Totals, by kind of root, the table, and what deserves a look.
@@ -28,7 +28,6 @@ pub(super) fn report(figures: &HeapFigures, layout: Layout) -> String {
 }
 
 fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
-    let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
     let taken =
         figures.summary.taken_us.map(|time| format!(", taken {}", utc(time))).unwrap_or_default();
     let garbage = figures.summary.all.bytes.saturating_sub(figures.summary.reachable.bytes);

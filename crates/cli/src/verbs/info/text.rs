@@ -6,7 +6,7 @@ use heaptap_report::figures::Unseen;
 use heaptap_report::figures::units::{bytes, duration, utc};
 
 use super::facts::{Estimate, Facts};
-use crate::text::escape::Escaped;
+use crate::text::names::escaped_or_dash;
 use crate::text::terminal::{Layout, wrap_whole};
 
 /// Two columns, then the table of parts.
@@ -42,19 +42,15 @@ pub(crate) fn report(facts: &Facts, layout: Layout) -> String {
 
 /// Who was traced, when and how.
 fn about(facts: &Facts) -> Vec<(&'static str, String)> {
-    let shown = |text: &str| match text {
-        "" => "-".to_string(),
-        _ => Escaped(text.as_bytes()).to_string(),
-    };
     vec![
         ("trace", format!("{}, {}", facts.name, bytes(facts.bytes as f64))),
         ("format version", facts.version.to_string()),
         ("sampling rate", format!("{} ({:.4e})", facts.sample_rate, facts.sample_rate)),
-        ("executable", shown(&facts.executable)),
-        ("host", shown(&facts.host)),
+        ("executable", escaped_or_dash(&facts.executable)),
+        ("host", escaped_or_dash(&facts.host)),
         ("process id", facts.pid.to_string()),
-        ("runtime", shown(&facts.runtime_params)),
-        ("context", shown(&facts.context)),
+        ("runtime", escaped_or_dash(&facts.runtime_params)),
+        ("context", escaped_or_dash(&facts.context)),
         ("word size", format!("{} bits", facts.word_bits)),
         ("start", utc(facts.start_unix_us)),
         ("end", utc(facts.end_unix_us)),

@@ -8,6 +8,7 @@ use heaptap_report::figures::probes::words::described;
 use heaptap_report::figures::units::{count, short_duration};
 
 use crate::text::escape::Escaped;
+use crate::text::names::{escaped_or_dash, tree_label};
 use crate::text::terminal::{Layout, fit, pad, width, wrap_indented};
 
 /// The widest column of names. A name may have 1,024 bytes, and would push all others aside.
@@ -48,10 +49,7 @@ pub(crate) fn log(figures: &ProbeFigures) -> String {
 }
 
 fn head(figures: &ProbeFigures) -> Vec<(&'static str, String)> {
-    let program = match figures.program.as_str() {
-        "" => "-".to_owned(),
-        name => Escaped(name.as_bytes()).to_string(),
-    };
+    let program = escaped_or_dash(&figures.program);
     let program = match figures.pid {
         Some(pid) => format!("{program} (process {pid})"),
         None => program,
@@ -72,10 +70,7 @@ fn head(figures: &ProbeFigures) -> Vec<(&'static str, String)> {
 /// The tree: name, kind, state.
 fn tree(text: &mut String, probes: &[ProbeRow], layout: Layout) {
     let lines = probe_tree(probes.iter().map(|probe| probe.name.as_str()));
-    let labels: Vec<String> = lines
-        .iter()
-        .map(|line| format!("{}{}", "  ".repeat(line.level), Escaped(line.label.as_bytes())))
-        .collect();
+    let labels: Vec<String> = lines.iter().map(tree_label).collect();
     let longest = labels.iter().map(|label| width(label)).max().unwrap_or(0);
     // Names leave room for what is said of them.
     let column = longest.min((layout.width / 2).max(20)).min(WIDEST_NAMES);

@@ -8,8 +8,7 @@ use heaptap_report::figures::{
 };
 use heaptap_report::figures::{Size, Unseen, share, sized};
 
-use crate::text::escape::Escaped;
-use crate::text::names::{fit_distinct, two_columns};
+use crate::text::names::{escaped_or_dash, fit_distinct, site_name, two_columns};
 use crate::text::terminal::{Layout, fit, sparkline, width, wrap, wrap_indented};
 
 /// Totals, then the table.
@@ -27,14 +26,10 @@ pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
         append_notes(&mut text, figures, layout);
         return text;
     }
-    if figures.carried_over {
-        text.push('\n');
-        table(&mut text, figures, layout);
-        append_notes(&mut text, figures, layout);
-        return text;
+    if !figures.carried_over {
+        let line = sparkline(&figures.timeline.most_live_bytes, layout.width.min(100) - 13);
+        let _ = writeln!(text, "{} {line}", layout.strong(&format!("{:<12}", "live size")));
     }
-    let line = sparkline(&figures.timeline.most_live_bytes, layout.width.min(100) - 13);
-    let _ = writeln!(text, "{} {line}", layout.strong(&format!("{:<12}", "live size")));
     text.push('\n');
     table(&mut text, figures, layout);
     append_notes(&mut text, figures, layout);
@@ -67,10 +62,7 @@ const OUTSIDE: &str = "outside the heap";
 fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
     let totals = &figures.totals;
     let selected = if figures.selected { ", selected blocks only" } else { "" };
-    let program = match figures.executable.as_str() {
-        "" => "-".to_owned(),
-        name => Escaped(name.as_bytes()).to_string(),
-    };
+    let program = escaped_or_dash(&figures.executable);
     if figures.is_unknown() {
         let unknown = "not known: the trace is cut short before the first sample".to_owned();
         return vec![("program", format!("{program}{selected}")), ("allocated", unknown)];
@@ -174,7 +166,7 @@ fn table(text: &mut String, figures: &Figures, layout: Layout) {
     };
     let heading = format!("{:>11}  {:>7}  {:>7}  {title}", "size", "±", "share");
     let _ = writeln!(text, "{}", layout.strong(&heading));
-    let names: Vec<(String, String)> = shown.rows.iter().map(label).collect();
+    let names: Vec<(String, String)> = shown.rows.iter().map(|row| site_name(&row.site)).collect();
     for (line, (name, file)) in shown.rows.iter().zip(two_columns(&names, room)) {
         let numbers = numbers(&line.sum, line.share);
         let _ = writeln!(text, "{numbers}{name}{}", layout.faint(&file));
@@ -211,18 +203,12 @@ fn numbers(sum: &Sum, share: f64) -> String {
     format!("{size:>11}  {error:>7}  {:>7}  ", percent(share))
 }
 
-/// The name of a row, and more about it.
-fn label(line: &ReportRow) -> (String, String) {
-    let (name, more) = line.site.parts();
-    let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
-    (escaped(&name), escaped(&more))
-}
-
 /// The callers that matter: a twentieth of the row, five of each at most.
 fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: Layout) {
     let matters = |caller: &&ReportRow| caller.sum.samples.saturating_mul(20) >= row;
     let shown: Vec<&ReportRow> = line.callers.iter().take(5).filter(matters).collect();
-    let labels: Vec<(String, String)> = shown.iter().map(|caller| label(caller)).collect();
+    let labels: Vec<(String, String)> =
+        shown.iter().map(|caller| site_name(&caller.site)).collect();
     // A file is shown where the name is not enough.
     let name = |(name, file): &(String, String)| {
         let is_enough = labels.iter().filter(|(other, _)| other == name).count() == 1;

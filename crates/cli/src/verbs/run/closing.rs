@@ -246,27 +246,19 @@ impl Summary {
             self.dropped,
             self.figures.size(),
         )];
-        if let [first, ..] = &self.abrupt[..] {
-            lines.push(format!(
-                "{} of them ended abruptly, so that their last moments are missing: {}",
-                self.abrupt.len(),
-                first_of(first, self.abrupt.len())
-            ));
-        }
-        if let [first, ..] = &self.failed[..] {
-            lines.push(format!(
-                "{} of them could not be written to their end, and what is missing is not \
-                 counted: {}",
-                self.failed.len(),
-                first_of(first, self.failed.len())
-            ));
-        }
-        if let [first, ..] = &self.unreadable[..] {
-            lines.push(format!(
-                "{} of them cannot be read and are not counted: {}; see heaptap check",
-                self.unreadable.len(),
-                first_of(first, self.unreadable.len())
-            ));
+        let abrupt = "ended abruptly, so that their last moments are missing";
+        let failed = "could not be written to their end, and what is missing is not counted";
+        let unreadable = "cannot be read and are not counted";
+        for (files, what, remedy) in [
+            (&self.abrupt, abrupt, ""),
+            (&self.failed, failed, ""),
+            (&self.unreadable, unreadable, "; see heaptap check"),
+        ] {
+            if let [first, others @ ..] = &files[..] {
+                let more = if others.is_empty() { "" } else { ", …" };
+                let first = escape::path(first);
+                lines.push(format!("{} of them {what}: {first}{more}{remedy}", files.len()));
+            }
         }
         lines
     }
@@ -299,12 +291,6 @@ impl Summary {
 fn others_in(directory: &Path, own: &HashSet<PathBuf>) -> usize {
     let traces = traces_in(directory).unwrap_or_default();
     traces.iter().filter(|path| !own.contains(*path)).count()
-}
-
-/// The first of several files.
-fn first_of(first: &Path, files: usize) -> String {
-    let more = if files > 1 { ", …" } else { "" };
-    format!("{}{more}", escape::path(first))
 }
 
 /// The deepest directory that contains both.

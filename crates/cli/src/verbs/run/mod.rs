@@ -263,39 +263,30 @@ impl Run {
             preload.push(others);
         }
         command.env("LD_PRELOAD", preload);
-        command.env(settings::FILE.name, &files.trace);
-        command.env(settings::RATE.name, self.rate.to_string());
-        command.env(settings::JOURNAL.name, journal);
-        command.env_remove(settings::FOLLOW.name);
-        if self.follow {
-            command.env(settings::FOLLOW.name, "1");
+        // Set for an outer program, these would be taken for what was asked for here.
+        for outer in [settings::FOLLOW, settings::TARGET, settings::LISTEN, settings::TIMELINE] {
+            command.env_remove(outer.name);
         }
-        command.env_remove(settings::TARGET.name);
-        if !self.only.is_empty() {
-            command.env(settings::ONLY.name, self.only.join(OsStr::new(",")));
-        }
-        if let Some(frames) = self.frames {
-            command.env(settings::FRAMES.name, frames.to_string());
-        }
-        if let Some(seed) = self.seed {
-            command.env(settings::SEED.name, seed.to_string());
-        }
-        command.env_remove(settings::LISTEN.name);
-        if !self.no_listen {
-            command.env(settings::LISTEN.name, "1");
-        }
-        command.env_remove(settings::TIMELINE.name);
-        if !self.no_timeline {
-            command.env(settings::TIMELINE.name, "1");
-        }
-        if let Some(limit) = self.probes_limit {
-            command.env(settings::PROBES_LIMIT.name, limit.to_string());
-        }
-        if !self.snapshot.is_empty() {
-            command.env(settings::SNAPSHOT.name, self.snapshot.join(","));
-        }
-        if let Some(file) = &files.snapshots {
-            command.env(settings::SNAPSHOT_FILE.name, file);
+        let flag = |is_set: bool| is_set.then(|| OsString::from("1"));
+        let number = |number: Option<u64>| number.map(|number| number.to_string().into());
+        let only = (!self.only.is_empty()).then(|| self.only.join(OsStr::new(",")));
+        let snapshot = (!self.snapshot.is_empty()).then(|| self.snapshot.join(",").into());
+        let values = [
+            (settings::FILE, Some(files.trace.clone())),
+            (settings::RATE, Some(self.rate.to_string().into())),
+            (settings::JOURNAL, Some(journal.to_owned())),
+            (settings::FOLLOW, flag(self.follow)),
+            (settings::ONLY, only),
+            (settings::FRAMES, number(self.frames)),
+            (settings::SEED, number(self.seed)),
+            (settings::LISTEN, flag(!self.no_listen)),
+            (settings::TIMELINE, flag(!self.no_timeline)),
+            (settings::PROBES_LIMIT, number(self.probes_limit)),
+            (settings::SNAPSHOT, snapshot),
+            (settings::SNAPSHOT_FILE, files.snapshots.clone()),
+        ];
+        for (variable, value) in values {
+            value.map(|value| command.env(variable.name, value));
         }
     }
 }

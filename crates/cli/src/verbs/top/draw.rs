@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 
 use crate::io::live_trace::LiveState;
 use crate::text::escape::Escaped;
-use crate::text::names::{two_columns, with_file};
+use crate::text::names::{escaped, signed, site_name, two_columns, with_file};
 use crate::text::terminal::{fit, fit_path, in_ascii, is_ascii_locale, pad, width, wrap};
 use crate::verbs::top::app::{App, Screen};
 use crate::verbs::top::chart::{ChartOf, cursor_column, strip};
@@ -50,7 +50,7 @@ fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
     let mut body = match app.screen {
         Screen::Sites => sites(app, columns, room),
         Screen::Timeline => {
-            let pattern = Escaped(app.pattern.as_bytes()).to_string();
+            let pattern = escaped(&app.pattern);
             let of = ChartOf {
                 size: &app.live_size,
                 moment: app.query.moment,
@@ -140,7 +140,7 @@ fn notices(app: &App, columns: usize) -> Vec<Line<'static>> {
     if let Some(typed) = &app.typed {
         notices.push(format!("filter: {}▏", Escaped(typed.as_bytes())));
     } else if app.query.filter.is_some() {
-        let pattern = Escaped(app.pattern.as_bytes()).to_string();
+        let pattern = escaped(&app.pattern);
         notices.push(format!("only blocks with a frame that matches /{pattern}/ (Esc: all)"));
     }
     notices.extend(app.problem.clone());
@@ -247,22 +247,16 @@ fn total(figures: &Figures, has_mark: bool) -> String {
 fn numbers(row: &TableRow) -> String {
     let (size, error) = row.size.columns();
     match row.change {
-        None => {
-            format!("{size:>11}  {error:>7}  {:>7}  ", percent(row.share))
-        }
+        None => format!("{size:>11}  {error:>7}  {:>7}  ", percent(row.share)),
         Some(change) => {
-            let sign = if change.bytes < 0.0 { "-" } else { "+" };
-            let by = format!("{sign}{}", bytes(change.bytes.abs()));
-            format!("{size:>11}  {by:>12}  {:>11}  ", bytes(change.error))
+            format!("{size:>11}  {:>12}  {:>11}  ", signed(change.bytes), bytes(change.error))
         }
     }
 }
 
 /// The name of a row, and more about it.
 fn label(site: &Site) -> (String, String) {
-    let (name, more) = CallSite::from(site).parts();
-    let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
-    (escaped(&name), escaped(&more))
+    site_name(&CallSite::from(site))
 }
 
 /// The callers of the selected row, each with its share of the row.

@@ -9,6 +9,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::text::escape::Escaped;
+use crate::text::names::tree_label;
 use crate::text::terminal::{fit, pad, sparkline, width, wrap};
 use crate::verbs::top::sidecar::SidecarView;
 
@@ -68,10 +69,7 @@ fn tree_lines(
             Some(state) => brief(state),
         })
         .collect();
-    let labels: Vec<String> = tree
-        .iter()
-        .map(|line| format!("{}{}", "  ".repeat(line.level), Escaped(line.label.as_bytes())))
-        .collect();
+    let labels: Vec<String> = tree.iter().map(tree_label).collect();
     let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
     let state = widest(&mut states.iter().map(|(state, _)| width(state))).min(20);
     let more = widest(&mut states.iter().map(|(_, more)| width(more)))
@@ -141,9 +139,8 @@ pub(super) fn log(
         return explained(problem.as_deref().unwrap_or_default(), extent);
     };
     let line = |line: &ProbeLine, is_stop: bool| {
-        let text = Escaped(line.text.as_bytes()).to_string();
         let mark = if is_stop { "pause: " } else { "" };
-        (line.time_us, is_stop, format!("{mark}{text}"))
+        (line.time_us, is_stop, format!("{mark}{}", Escaped(line.text.as_bytes())))
     };
     let mut all: Vec<(u64, bool, String)> =
         figures.log.iter().map(|found| line(found, false)).collect();
