@@ -6,25 +6,16 @@ use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTabl
 
 use crate::text::json;
 
-use super::lines::{EventLines, since, source_name};
+use super::lines::{EventLines, source_name};
 use super::stack::StackText;
 
-pub(crate) struct JsonLines {
-    start: u64,
-    stack: StackText,
-}
-
-impl JsonLines {
-    /// For a trace that starts at `start`.
-    pub(crate) fn new(start: u64) -> Self {
-        JsonLines { start, stack: StackText::new(put_frame) }
-    }
-}
+pub(super) struct JsonLines;
 
 impl EventLines for JsonLines {
     fn write(
-        &mut self,
         out: &mut impl Write,
+        stack: &mut StackText,
+        time: i64,
         event: &Event<'_>,
         table: &LocationTable,
     ) -> io::Result<()> {
@@ -35,7 +26,7 @@ impl EventLines for JsonLines {
             // A kind that the documented format has no line for.
             _ => return Ok(()),
         };
-        let (time, absolute, domain) = (since(self.start, event.time), event.time, event.domain);
+        let (absolute, domain) = (event.time, event.domain);
         write!(
             out,
             "{{\"event\":\"{kind}\",\"time_us\":{time},\"unix_us\":{absolute},\
@@ -50,32 +41,32 @@ impl EventLines for JsonLines {
                 ",\"length\":{length},\"samples\":{samples},\"source\":\"{source}\",\
                  \"depth\":{depth},\"common\":{common},\"frames\":["
             )?;
-            self.stack.write(out, backtrace.frames, table)?;
+            stack.write(out, backtrace.frames, table)?;
             out.write_all(b"]")?;
         }
         out.write_all(b"}\n")
     }
-}
 
-fn put_frame(line: &mut Vec<u8>, first: bool, code: Code, table: &LocationTable) {
-    if !first {
-        line.push(b',');
+    fn put_frame(line: &mut Vec<u8>, first: bool, code: Code, table: &LocationTable) {
+        if !first {
+            line.push(b',');
+        }
+        // Writing to a vector does not fail.
+        let _ = match code {
+            LOST_FRAME => write!(line, "{{\"code\":null,\"locations\":["),
+            _ => write!(line, "{{\"code\":\"{code:#x}\",\"locations\":["),
+        };
+        let mut separator: &[u8] = b"";
+        for location in table.resolve(code) {
+            line.extend_from_slice(separator);
+            separator = b",";
+            line.extend_from_slice(b"{\"definition\":");
+            json::put_name(line, location.definition);
+            line.extend_from_slice(b",\"file\":");
+            json::put_name(line, location.file);
+            let (start, end) = (location.start_char, location.end_char);
+            let _ = write!(line, ",\"line\":{},\"start\":{start},\"end\":{end}}}", location.line);
+        }
+        line.extend_from_slice(b"]}");
     }
-    // Writing to a vector does not fail.
-    let _ = match code {
-        LOST_FRAME => write!(line, "{{\"code\":null,\"locations\":["),
-        _ => write!(line, "{{\"code\":\"{code:#x}\",\"locations\":["),
-    };
-    let mut separator: &[u8] = b"";
-    for location in table.resolve(code) {
-        line.extend_from_slice(separator);
-        separator = b",";
-        line.extend_from_slice(b"{\"definition\":");
-        json::put_name(line, location.definition);
-        line.extend_from_slice(b",\"file\":");
-        json::put_name(line, location.file);
-        let (start, end) = (location.start_char, location.end_char);
-        let _ = write!(line, ",\"line\":{},\"start\":{start},\"end\":{end}}}", location.line);
-    }
-    line.extend_from_slice(b"]}");
 }

@@ -2,22 +2,23 @@
 
 use std::io::{self, Write};
 
-use heaptap_trace::{Event, LocationTable, Source};
+use heaptap_trace::{Code, Event, LocationTable, Source};
+
+use super::stack::StackText;
 
 /// A format that has a line for each event.
 pub(super) trait EventLines {
+    /// Writes the line of an event. `time`: microseconds from the start of the trace.
     fn write(
-        &mut self,
         out: &mut impl Write,
+        stack: &mut StackText,
+        time: i64,
         event: &Event<'_>,
         table: &LocationTable,
     ) -> io::Result<()>;
-}
 
-/// Microseconds from the start of the trace, before which only a damaged one
-/// has events. Both are below 2⁶³.
-pub(super) fn since(start: u64, time: u64) -> i64 {
-    time as i64 - start as i64
+    /// Appends the text of a frame to a line.
+    fn put_frame(line: &mut Vec<u8>, first: bool, code: Code, table: &LocationTable);
 }
 
 pub(super) fn source_name(source: Source) -> &'static str {

@@ -20,6 +20,7 @@ use crate::io::output::raw_stdout;
 
 use json::JsonLines;
 use lines::EventLines;
+use stack::StackText;
 use text::TextLines;
 
 /// Print every event of a trace or item of a heap snapshot, one a line
@@ -112,27 +113,22 @@ impl Dump {
     }
 
     fn dump(&self, input: &Input, events: &mut dyn EventSource) -> VerbResult {
-        let start = events.info().start_time;
-        let mut lives = if self.json {
-            print_all(input, events, &mut JsonLines::new(start))?
-        } else {
-            print_all(input, events, &mut TextLines::new(start))?
-        };
+        let print = if self.json { print_all::<JsonLines> } else { print_all::<TextLines> };
+        let mut lives = print(input, events)?;
         Ok(input.report_with(events, &mut lives, &|_| Some("printed as they are")))
     }
 }
 
-fn print_all(
-    input: &Input,
-    events: &mut dyn EventSource,
-    lines: &mut impl EventLines,
-) -> Result<Lives, Failure> {
+fn print_all<L: EventLines>(input: &Input, events: &mut dyn EventSource) -> Result<Lives, Failure> {
+    let (start, mut stack) = (events.info().start_time, StackText::new(L::put_frame));
     let mut lives = Lives::new(Lives::MEMORY);
     let unwritten = |error: io::Error| Failure::writing("standard output", &error);
     let mut out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);
     input.each_event(events, |event, table| {
         lives.event(event);
-        lines.write(&mut out, event, table).map_err(unwritten)
+        // Only a damaged trace has events before its start. Both are below 2⁶³.
+        let time = event.time as i64 - start as i64;
+        L::write(&mut out, &mut stack, time, event, table).map_err(unwritten)
     })?;
     out.flush().map_err(unwritten)?;
     Ok(lives)

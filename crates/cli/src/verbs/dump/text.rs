@@ -6,29 +6,19 @@ use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTabl
 
 use crate::text::escape;
 
-use super::lines::{EventLines, since, source_name};
+use super::lines::{EventLines, source_name};
 use super::stack::StackText;
 
-pub(crate) struct TextLines {
-    start: u64,
-    stack: StackText,
-}
-
-impl TextLines {
-    /// For a trace that starts at `start`.
-    pub(crate) fn new(start: u64) -> Self {
-        TextLines { start, stack: StackText::new(put_frame) }
-    }
-}
+pub(super) struct TextLines;
 
 impl EventLines for TextLines {
     fn write(
-        &mut self,
         out: &mut impl Write,
+        stack: &mut StackText,
+        time: i64,
         event: &Event<'_>,
         table: &LocationTable,
     ) -> io::Result<()> {
-        let time = since(self.start, event.time);
         let domain = event.domain;
         match event.kind {
             EventKind::Alloc(allocation) => {
@@ -40,7 +30,7 @@ impl EventLines for TextLines {
                     "{time} {domain} {id} alloc length={length} samples={samples} \
                      source={source} depth={depth} common={common}"
                 )?;
-                self.stack.write(out, backtrace.frames, table)?;
+                stack.write(out, backtrace.frames, table)?;
                 out.write_all(b"\n")
             }
             EventKind::Promote(id) => writeln!(out, "{time} {domain} {id} promote"),
@@ -49,25 +39,26 @@ impl EventLines for TextLines {
             _ => Ok(()),
         }
     }
-}
 
-fn put_frame(line: &mut Vec<u8>, _first: bool, code: Code, table: &LocationTable) {
-    line.push(b' ');
-    if code == LOST_FRAME {
-        line.extend_from_slice(b"<lost>");
-        return;
-    }
-    let mut separator: &[u8] = b"";
-    for location in table.resolve(code) {
-        line.extend_from_slice(separator);
-        separator = b";";
-        escape::put(line, location.definition, |byte| matches!(byte, b' ' | b';'));
-        line.push(b'@');
-        escape::put(line, location.file, |byte| matches!(byte, b' ' | b';' | b'@'));
-        // Writing to a vector does not fail.
-        let _ = write!(line, ":{}:{}-{}", location.line, location.start_char, location.end_char);
-    }
-    if separator.is_empty() {
-        let _ = write!(line, "{code:#x}");
+    fn put_frame(line: &mut Vec<u8>, _first: bool, code: Code, table: &LocationTable) {
+        line.push(b' ');
+        if code == LOST_FRAME {
+            line.extend_from_slice(b"<lost>");
+            return;
+        }
+        let mut separator: &[u8] = b"";
+        for location in table.resolve(code) {
+            line.extend_from_slice(separator);
+            separator = b";";
+            escape::put(line, location.definition, |byte| matches!(byte, b' ' | b';'));
+            line.push(b'@');
+            escape::put(line, location.file, |byte| matches!(byte, b' ' | b';' | b'@'));
+            // Writing to a vector does not fail.
+            let _ =
+                write!(line, ":{}:{}-{}", location.line, location.start_char, location.end_char);
+        }
+        if separator.is_empty() {
+            let _ = write!(line, "{code:#x}");
+        }
     }
 }
