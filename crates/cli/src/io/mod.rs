@@ -1,7 +1,7 @@
 //! Reading and writing: traces come in through [`input`] as [`trace_bytes`], [`decompressed`] if need be; results go out through
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
-//! of each object. [`trace_files`] finds the traces in directories, [`newest`] the one that no argument names. [`live_trace`] follows
+//! of each object. [`trace_files`] finds the traces in directories, [`newest`] the one that no argument names. [`live_trace`] tails
 //! a trace while it is written, [`sidecar`] reads the file beside it, which is at [`sidecar_path`], and [`live_sidecar`] as it grows; [`live_target`] finds the
 //! trace that a process writes.
 //!

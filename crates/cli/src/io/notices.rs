@@ -47,7 +47,7 @@ fn other_file(found: u32) -> String {
                     from a file, not from a pipe"
                 .to_owned();
         }
-        // Only a verb that follows a trace gets here with one of these.
+        // Only a verb that tails a trace gets here with one of these.
         Some(FileKind::Gzip | FileKind::Zstd) => {
             return "it is compressed, and only a trace that is written as it is can be followed: \
                     decompress it, or read it by `heaptap report FILE`"

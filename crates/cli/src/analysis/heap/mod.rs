@@ -3,14 +3,14 @@
 //! - `load`: reads a snapshot and finds what holds what.
 //! - `row_kind`: the option `--by`; `find_holder`: a holder by its name.
 //! - `page_snapshots`: reads snapshots for the web page.
-//! - `followed`: the blocks that a snapshot and its trace both have. `sites`: where what is held was allocated;
+//! - `tracked`: the blocks that a snapshot and its trace both have. `sites`: where what is held was allocated;
 //!   `site_growth`: two snapshots compared by that; `snapshot_holders`: what holds the rows of a trace's report.
 
 pub(crate) mod find_holder;
-mod followed;
 pub(crate) mod load;
 pub(crate) mod page_snapshots;
 pub(crate) mod row_kind;
 pub(crate) mod site_growth;
 pub(crate) mod sites;
 pub(crate) mod snapshot_holders;
+mod tracked;

@@ -7,9 +7,9 @@ use heaptap_heap::{Item, MetaKey, Reader};
 use heaptap_report::figures::heap::page::{FailedSnapshot, PageSnapshot, PageSnapshots, ROWS};
 use heaptap_trace::TraceInfo;
 
-use super::followed::check_origin;
 use super::load::load;
 use super::sites::{sites, trace_of};
+use super::tracked::check_origin;
 use crate::analysis::archive::{Compression, compressed};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;

@@ -13,8 +13,8 @@ use heaptap_report::figures::{CallSite, Size};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Options, Scale};
 
-use super::followed::{FollowedBlocks, RetainingHolders};
 use super::sites::trace_of;
+use super::tracked::{RetainingHolders, TrackedBlocks};
 use crate::exit_status::Failure;
 
 /// A snapshot, its file, and its trace if it was named.
@@ -71,16 +71,16 @@ impl BlocksBySite {
         let JoinedSnapshot { analysis, file, trace } = snapshot;
         let trace = trace_of(analysis, file, trace.map(PathBuf::as_path))?;
         let remedy = format!("name the one of {} with --trace", file.display());
-        let followed = FollowedBlocks::read(analysis, &trace, Options::default(), &remedy)?;
-        let names = Sites::new(followed.locations(), By::Location);
+        let tracked = TrackedBlocks::read(analysis, &trace, Options::default(), &remedy)?;
+        let names = Sites::new(tracked.locations(), By::Location);
         let retaining = RetainingHolders::new(&analysis.dominators);
         let mut sites: BTreeMap<CallSite, Blocks> = BTreeMap::new();
-        for block in followed.blocks.iter().filter(|block| retaining.of(block.block).is_some()) {
+        for block in tracked.blocks.iter().filter(|block| retaining.of(block.block).is_some()) {
             let site = CallSite::from(&names.of(block.frame));
             sites.entry(site).or_default().insert(block.id, block.samples);
         }
-        let run = (followed.info().pid, followed.info().start_time);
-        Ok(BlocksBySite { scale: followed.scale(), run, sites })
+        let run = (tracked.info().pid, tracked.info().start_time);
+        Ok(BlocksBySite { scale: tracked.scale(), run, sites })
     }
 }
 

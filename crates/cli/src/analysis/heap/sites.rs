@@ -13,7 +13,7 @@ use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Options, Scale};
 
-use super::followed::{FollowedBlocks, RetainingHolders, taken_without_trace};
+use super::tracked::{RetainingHolders, TrackedBlocks, taken_without_trace};
 use crate::exit_status::Failure;
 
 #[derive(Default)]
@@ -58,9 +58,9 @@ pub(crate) fn sites(
 ) -> Result<SiteFigures, Failure> {
     let titles = Titles::new(analysis);
     let remedy = "name that one with --trace";
-    let followed = FollowedBlocks::read(analysis, trace, Options::default(), remedy)?;
-    let sums = sums_by_site(analysis, &followed, within);
-    let scale = followed.scale();
+    let tracked = TrackedBlocks::read(analysis, trace, Options::default(), remedy)?;
+    let sums = sums_by_site(analysis, &tracked, within);
+    let scale = tracked.scale();
     let all: u64 = sums.values().map(|sum| sum.samples).sum();
     let blocks = sums.values().map(|sum| sum.blocks).sum();
     let mut rows: Vec<SiteRow> =
@@ -75,7 +75,7 @@ pub(crate) fn sites(
         .retained_outside(within.map_or(DominatorTree::PROGRAM, position))
         .allocated;
     Ok(SiteFigures {
-        trace: followed.trace,
+        trace: tracked.trace,
         within: within.map(|holder| titles.holder(holder)),
         exact_bytes: exact,
         exact_outside_bytes: exact_outside,
@@ -90,17 +90,17 @@ pub(crate) fn sites(
 /// The blocks that are held, or that `within` retains, by site.
 fn sums_by_site(
     analysis: &HeapAnalysis,
-    followed: &FollowedBlocks,
+    tracked: &TrackedBlocks,
     within: Option<HolderId>,
 ) -> BTreeMap<CallSite, SiteSum> {
     let taken = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
-    let names = Sites::new(followed.locations(), By::Location);
+    let names = Sites::new(tracked.locations(), By::Location);
     let retaining = RetainingHolders::new(&analysis.dominators);
     let is_counted = |holder: HolderId| {
         within.is_none_or(|within| analysis.holders.path(holder).contains(&within))
     };
     let mut sums: BTreeMap<CallSite, SiteSum> = BTreeMap::new();
-    for block in &followed.blocks {
+    for block in &tracked.blocks {
         let Some(holder) = retaining.of(block.block).filter(|holder| is_counted(*holder)) else {
             continue;
         };

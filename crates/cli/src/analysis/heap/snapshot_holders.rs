@@ -12,8 +12,8 @@ use heaptap_report::figures::{CallSite, SnapshotHolders};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Frame, Options};
 
-use super::followed::{FollowedBlocks, RetainingHolders, taken_without_trace};
 use super::load::load_with_types;
+use super::tracked::{RetainingHolders, TrackedBlocks, taken_without_trace};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::trace_files::{InputFile, expand, shown};
@@ -55,8 +55,8 @@ impl HolderOptions {
         let own = shown(Path::new(&*String::from_utf8_lossy(own)));
         let remedy =
             format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
-        let followed = FollowedBlocks::read(&analysis, &trace, options, &remedy)?;
-        Ok(Some(holders(&analysis, &shown(snapshot), &followed, by)))
+        let tracked = TrackedBlocks::read(&analysis, &trace, options, &remedy)?;
+        Ok(Some(holders(&analysis, &shown(snapshot), &tracked, by)))
     }
 }
 
@@ -77,24 +77,24 @@ fn one_trace(files: &[PathBuf]) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The samples of all followed blocks by row and holder.
+/// The samples of all tracked blocks by row and holder.
 fn holders(
     analysis: &HeapAnalysis,
     snapshot: &str,
-    followed: &FollowedBlocks,
+    tracked: &TrackedBlocks,
     by: By,
 ) -> SnapshotHolders {
     let taken_us = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
-    let since_start = taken_us.saturating_sub(followed.info().start_time);
-    let mut holders = SnapshotHolders::new(snapshot, since_start, followed.scale());
+    let since_start = taken_us.saturating_sub(tracked.info().start_time);
+    let mut holders = SnapshotHolders::new(snapshot, since_start, tracked.scale());
     let retaining = RetainingHolders::new(&analysis.dominators);
     // Names are looked up once for each pair.
     let mut sums: HashMap<(Frame, Option<HolderId>), u64> = HashMap::new();
-    for block in &followed.blocks {
+    for block in &tracked.blocks {
         let sum = sums.entry((block.frame, retaining.of(block.block))).or_default();
         *sum = sum.saturating_add(block.samples);
     }
-    let (titles, sites) = (Titles::new(analysis), Sites::new(followed.locations(), by));
+    let (titles, sites) = (Titles::new(analysis), Sites::new(tracked.locations(), by));
     for ((frame, holder), samples) in sums {
         let holder = holder.map(|holder| titles.keeper(holder));
         holders.add(CallSite::from(&sites.of(frame)), holder.as_deref(), samples);

@@ -1,6 +1,6 @@
 //! `heaptap top`: a trace in the terminal, while it is written.
 //!
-//! - `session`: what is asked of the trace, which `analysis::live` follows.
+//! - `session`: what is asked of the trace, which `analysis::live` tails.
 //! - `app`: the state of the view. `keys`: what each does to it. `table`: its rows.
 //! - `sidecar`: what the program says of itself, in the file beside the trace.
 //! - `draw`, `chart`, `collector` and `probes`: the screens. `lines`: JSON for scripts.

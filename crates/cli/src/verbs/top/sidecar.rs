@@ -1,4 +1,4 @@
-//! What the program says of itself, as the view follows it: its probes and its log at the moment in
+//! What the program says of itself, as the view tails it: its probes and its log at the moment in
 //! view, and where it asks the view to stop.
 
 use std::path::Path;

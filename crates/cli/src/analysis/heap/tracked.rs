@@ -1,6 +1,6 @@
-//! The blocks of a snapshot that its trace follows, with what the trace knows about them.
+//! The blocks of a snapshot that its trace tracks, with what the trace knows about them.
 //!
-//! The snapshot has the address and the id of each block that the trace follows. Other blocks were not sampled, so
+//! The snapshot has the address and the id of each block that the trace tracks. Other blocks were not sampled, so
 //! sizes that come from here are estimates with an error, as in `heaptap report`.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::io::input::Input;
 const WORD: u64 = 8;
 
 /// A block that is in both.
-pub(crate) struct FollowedBlock {
+pub(crate) struct TrackedBlock {
     /// Its number in the snapshot.
     pub(crate) block: u32,
     /// Its id in the trace.
@@ -32,14 +32,14 @@ pub(crate) struct FollowedBlock {
 }
 
 /// The blocks that a snapshot and its trace both have.
-pub(crate) struct FollowedBlocks {
+pub(crate) struct TrackedBlocks {
     /// The name of the trace.
     pub(crate) trace: String,
-    pub(crate) blocks: Vec<FollowedBlock>,
+    pub(crate) blocks: Vec<TrackedBlock>,
     events: Box<dyn EventSource>,
 }
 
-impl FollowedBlocks {
+impl TrackedBlocks {
     /// Reads the trace that was being written when the snapshot was taken. Only blocks that the options select are
     /// returned. `remedy`: what to do if it is another trace.
     pub(crate) fn read(
@@ -47,7 +47,7 @@ impl FollowedBlocks {
         trace: &Path,
         mut options: Options,
         remedy: &str,
-    ) -> Result<FollowedBlocks, Failure> {
+    ) -> Result<TrackedBlocks, Failure> {
         let input = Input::open(trace)?;
         let refuse = |why: &str| {
             Failure::Trouble(format!(
@@ -76,7 +76,7 @@ impl FollowedBlocks {
                 let _ = resolver.make_room(event);
                 let resolved = resolver.resolve(event, table);
                 let (id, samples, time) = (allocation.id, allocation.samples, event.time);
-                let one = |frame| FollowedBlock { block, id, frame, samples, time };
+                let one = |frame| TrackedBlock { block, id, frame, samples, time };
                 blocks.extend(resolver.row_frame(&resolved).map(one));
             }
             Ok(())
@@ -86,7 +86,7 @@ impl FollowedBlocks {
         if of_other_sizes > found / 100 {
             return Err(refuse("its blocks have other sizes"));
         }
-        Ok(FollowedBlocks { trace: input.name().to_owned(), blocks, events })
+        Ok(TrackedBlocks { trace: input.name().to_owned(), blocks, events })
     }
 
     pub(crate) fn info(&self) -> &TraceInfo {
@@ -104,7 +104,7 @@ impl FollowedBlocks {
     }
 }
 
-/// Whether a block of the snapshot has the length of an allocation. Memory outside the heap is followed through the custom
+/// Whether a block of the snapshot has the length of an allocation. Memory outside the heap is tracked through the custom
 /// block that keeps it; what kinds other than bigarrays keep, the snapshot does not know.
 fn is_as_long(graph: &HeapGraph, block: u32, allocation: &Allocation<'_>) -> bool {
     if allocation.source != Source::External {
