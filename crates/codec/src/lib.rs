@@ -8,7 +8,7 @@
 //! | [`range`] | an adaptive range coder, and plain bits | snapshot |
 //! | [`lz`] | an LZ77 codec | snapshot |
 //! | [`crc`] | CRC-32C | snapshot |
-//! | [`seeded`] | a hash with a secret, for tables of what a file says | trace |
+//! | [`seeded`] | a hash with a secret, for tables of what a file says | trace, cli |
 //!
 //! All of it is loaded into traced programs, and `range`, `lz`, `crc`, `buffer` run in a clone of one that may
 //! not allocate. Each is written here, and not taken from a library, for a reason that stands in its module.

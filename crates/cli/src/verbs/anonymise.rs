@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Args;
+use heaptap_codec::seeded::Seeded;
 use heaptap_report::is_label;
 use heaptap_trace::{
     Code, LOST_FRAME, Location, LocationList, LocationTable, Mode, NameId, NamedLocation, TraceInfo,
@@ -83,7 +84,7 @@ fn without_names(info: &TraceInfo, start_time: u64) -> TraceInfo {
 struct NumberedNames {
     drop_lines: bool,
     /// The number of each code, from 1 on.
-    numbers: HashMap<Code, u64>,
+    numbers: HashMap<Code, u64, Seeded>,
     /// The codes by number.
     codes: Vec<Code>,
     files: Numbering,

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use heaptap_trace::{
-    Allocation, Event, EventKind, IDS_PER_BLOCK, LocationTable, Place, TraceReader,
+    Allocation, Event, EventKind, IDS_PER_BLOCK, LOST_FRAME, LocationTable, Place, TraceReader,
 };
 
 use crate::exit_status::{Failure, VerbResult};
@@ -96,6 +96,9 @@ impl<R: Renaming> Copier<'_, R> {
         let (domain, table) = (event.domain, place.locations);
         let offence = self.lives.event(event);
         if let EventKind::Alloc(allocation) = &event.kind {
+            // A frame gets lost in a backtrace that the reader counts, or is read as lost.
+            self.lossy |= place.losses.partial_backtraces > 0
+                || allocation.backtrace.new.contains(&LOST_FRAME);
             return self.allocate(domain, time, allocation, table);
         }
         // The format has no other kinds of event.
@@ -128,7 +131,7 @@ impl<R: Renaming> Copier<'_, R> {
         table: &LocationTable,
     ) -> Result<(), Failure> {
         let backtrace = allocation.backtrace;
-        self.lossy |= backtrace.is_partial() || self.is_gap(domain, allocation.id);
+        self.lossy |= self.is_gap(domain, allocation.id);
         self.number_on(domain, time, allocation.id)?;
         let frames = if self.lossy { backtrace.whole() } else { backtrace.suffix() };
         let id = self.out.allocate(domain, time, allocation.block(), frames, table)?;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use heaptap_codec::seeded::Seeded;
 use heaptap_trace::{Allocation, Block, End, EventKind, EventSource};
 
 use crate::exit_status::VerbResult;
@@ -24,7 +25,7 @@ impl<R: Renaming> Rewrite<'_, R> {
     ) -> VerbResult {
         let (input, format) = (self.input, self.format);
         let mut out = self.begin(events)?;
-        let mut live: HashMap<u64, u64> = HashMap::new();
+        let mut live: HashMap<u64, u64, Seeded> = HashMap::default();
         let mut lives = Lives::new(Lives::MEMORY);
         let mut orphans = 0;
         input.each_event(events, |event, table| {
