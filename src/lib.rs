@@ -63,6 +63,9 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "this is the map of the private rooms")]
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "most of what uses them is not built"))]
 
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+compile_error!("heaptap runs on Linux with glibc, on amd64");
+
 // With `--cfg loom` the queue is built of loom's types, for tests of its own;
 // nothing else can be built upon it then.
 #[cfg(not(loom))]
@@ -88,7 +91,7 @@ mod tracer;
 #[cfg(not(loom))]
 mod writer;
 
-#[cfg(all(not(loom), target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[cfg(not(loom))]
 pub use runtimes::attach::linked;
 
 /// Whether tables and thresholds are small, so that unit tests reach their limits.

@@ -26,7 +26,6 @@ mod frames;
 mod guard;
 mod handle;
 mod hooks;
-#[cfg(target_pointer_width = "64")]
 mod layout;
 mod mutator;
 mod options;

@@ -2,14 +2,12 @@
 #![allow(unsafe_code, reason = "reads the counter and calls prctl and clock_gettime")]
 
 use core::time::Duration;
-#[cfg(target_arch = "x86_64")]
 use std::io::Read;
 
 /// What mutators stamp events with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TickSource {
     /// The time-stamp counter.
-    #[cfg(target_arch = "x86_64")]
     Counter,
     /// `CLOCK_MONOTONIC` in nanoseconds.
     Monotonic,
@@ -23,7 +21,6 @@ impl TickSource {
     /// its list of clock sources. A guest on KVM keeps it there beside `kvm-clock`. If the
     /// list cannot be read, the counter is not trusted.
     pub(crate) fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
         if counter_is_invariant() && kernel_trusts_counter() {
             return Self::Counter;
         }
@@ -36,7 +33,6 @@ impl TickSource {
         match self {
             // SAFETY: every amd64 processor has RDTSC. `detect` has checked that this process
             // may use it (PR_GET_TSC).
-            #[cfg(target_arch = "x86_64")]
             Self::Counter => unsafe { core::arch::x86_64::_rdtsc() },
             Self::Monotonic => clock_ns(libc::CLOCK_MONOTONIC),
         }
@@ -45,13 +41,11 @@ impl TickSource {
 
 /// The bit "invariant TSC": bit 8 of EDX of CPUID leaf `0x8000_0007` (AMD64 manual volume
 /// 3, Intel SDM volume 2).
-#[cfg(target_arch = "x86_64")]
 fn counter_is_invariant() -> bool {
     use core::arch::x86_64::__cpuid;
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
 }
 
-#[cfg(target_arch = "x86_64")]
 fn kernel_trusts_counter() -> bool {
     // After prctl(PR_SET_TSC, PR_TSC_SIGSEGV) the instruction raises SIGSEGV.
     let mut mode: libc::c_int = 0;
@@ -62,7 +56,6 @@ fn kernel_trusts_counter() -> bool {
 }
 
 /// The first 256 bytes of the kernel's list, which names some ten sources at most.
-#[cfg(target_arch = "x86_64")]
 fn clock_sources() -> Option<[u8; 256]> {
     let list = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     let mut sources = [0; 256];
@@ -70,7 +63,6 @@ fn clock_sources() -> Option<[u8; 256]> {
     Some(sources)
 }
 
-#[cfg(target_arch = "x86_64")]
 fn lists_counter(sources: &[u8]) -> bool {
     sources.split(|byte| matches!(byte, b' ' | b'\n' | 0)).any(|source| source == b"tsc")
 }
@@ -125,7 +117,6 @@ pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
 mod tests {
     use super::*;
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_counter_is_found_in_the_kernels_list() {
         for list in ["tsc kvm-clock \n\0\0", "hpet tsc", "tsc"] {

@@ -12,7 +12,6 @@
 //! *Note section*) shows `heaptap run` that the program can be traced, stripped or
 //! not.
 
-#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 #![allow(unsafe_code, reason = "refers to a table that the linker fills in")]
 
 mod symbols;
