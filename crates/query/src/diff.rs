@@ -1,7 +1,7 @@
 //! The comparison of two traces: the figures of `heaptap diff`, and both call trees
 //! as one.
 
-use heaptap_report::figures::{CallSite, comparison};
+use heaptap_report::figures::comparison;
 use heaptap_report::rows::Site;
 use heaptap_report::{Estimate, SingleSample, certain_distance, distance};
 use serde::Serialize;
@@ -47,7 +47,7 @@ struct MergedCells {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct MergedTree {
-    sites: Vec<CallSite>,
+    sites: Vec<Site>,
     cells: MergedCells,
     depth: u32,
 }
@@ -162,7 +162,7 @@ impl Trees<'_> {
             let site = site.map(|site| {
                 let sites = &mut answer.sites;
                 *numbers.entry(site).or_insert_with_key(|site| {
-                    sites.push(CallSite::from(site));
+                    sites.push(site.clone());
                     sites.len() - 1
                 })
             });

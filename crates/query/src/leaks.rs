@@ -1,6 +1,6 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
-use heaptap_report::figures::{CallSite, LeakReport, LeakRow, leak_report, selected_leak_report};
+use heaptap_report::figures::{LeakReport, LeakRow, leak_report, selected_leak_report};
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Archive, Depth, Metric, Options, SelectedRows};
 use serde::Serialize;
@@ -88,7 +88,7 @@ fn answer(
         return Answer { trace, duration_us, verdict, conclusive, leaks: Vec::new() };
     }
     let steps = Steps::of(of_table, POINTS);
-    let sites: Vec<Site> = leaks.iter().map(site_of).collect();
+    let sites: Vec<Site> = leaks.iter().map(|row| row.site.clone()).collect();
     let rows = Rows::new(archive, By::Location);
     let counted = Counted { selected, inside: None, rows: &rows, sites: &sites };
     let lines = evolutions(archive, &counted, &steps).of_sites;
@@ -107,9 +107,4 @@ fn answer(
     };
     let leaks = leaks.into_iter().zip(lines).map(growing).collect();
     Answer { trace, duration_us, verdict, conclusive, leaks }
-}
-
-fn site_of(row: &LeakRow) -> Site {
-    let CallSite { name, file, line, chars } = row.site.clone();
-    Site { name, file, line, chars }
 }

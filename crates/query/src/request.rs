@@ -2,7 +2,7 @@
 
 use heaptap_report::Metric;
 use heaptap_report::figures::{ALL_ROWS, by_name};
-use heaptap_report::rows::By;
+use heaptap_report::rows::{By, Site};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -48,23 +48,6 @@ fn rows<'de, D: Deserializer<'de>>(name: D) -> Result<By, D::Error> {
     found.ok_or_else(|| D::Error::custom(format!("{name} is not a kind of row")))
 }
 
-/// The site of a row, as answers have it.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(default)]
-pub(crate) struct SiteName {
-    pub(crate) name: String,
-    pub(crate) file: String,
-    pub(crate) line: u32,
-    pub(crate) chars: (u32, u32),
-}
-
-impl SiteName {
-    pub(crate) fn site(&self) -> heaptap_report::rows::Site {
-        let SiteName { name, file, line, chars } = self.clone();
-        heaptap_report::rows::Site { name, file, line, chars }
-    }
-}
-
 /// A trace, and which of its blocks are measured how.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -86,7 +69,7 @@ pub(crate) struct Within {
     #[serde(deserialize_with = "rows")]
     pub(crate) by: By,
     #[serde(flatten)]
-    pub(crate) site: SiteName,
+    pub(crate) site: Site,
 }
 
 /// Which part of a call tree is wanted.
@@ -94,7 +77,7 @@ pub(crate) struct Within {
 #[serde(default)]
 pub(crate) struct TreeShape {
     pub(crate) invert: bool,
-    pub(crate) focus: Vec<SiteName>,
+    pub(crate) focus: Vec<Site>,
     pub(crate) fold: bool,
     pub(crate) min_share: f64,
     pub(crate) most: usize,
@@ -156,7 +139,7 @@ pub enum Request {
     Site {
         #[serde(flatten)]
         of: TraceRequest,
-        site: SiteName,
+        site: Site,
         #[serde(default)]
         levels: usize,
     },

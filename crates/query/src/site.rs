@@ -1,6 +1,6 @@
 //! All about one site: callers and callees, lifetimes, sizes and lines.
 
-use heaptap_report::figures::{CallSite, Sum, share};
+use heaptap_report::figures::{Sum, share};
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{CallTree, SelectedBlock};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::answer::{Stated, json, sum};
 use crate::block_rows::Inside;
 use crate::report::needs_frames;
-use crate::request::{SiteName, TraceRequest};
+use crate::request::TraceRequest;
 use crate::traces::Traces;
 use crate::tree::unit;
 
@@ -35,7 +35,7 @@ pub(crate) struct SiteAnswer {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SiteNode"))]
 struct CallRow {
-    site: CallSite,
+    site: Site,
     sum: Sum,
     share: f64,
     children: Vec<CallRow>,
@@ -75,7 +75,7 @@ struct Line {
 pub(crate) fn site(
     traces: &mut Traces,
     of: &TraceRequest,
-    name: &SiteName,
+    wanted: &Site,
     levels: usize,
 ) -> Result<String, String> {
     needs_frames(of.by)?;
@@ -86,20 +86,20 @@ pub(crate) fn site(
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
-    let (wanted, levels) = (name.site(), levels.clamp(1, MOST_LEVELS));
+    let levels = levels.clamp(1, MOST_LEVELS);
     let tree = aggregate.call_tree(&shape, metric);
-    let number = tree.sites().iter().position(|site| *site == wanted).map(|at| at as u32);
+    let number = tree.sites().iter().position(|site| site == wanted).map(|at| at as u32);
     let nodes = number.map_or(Vec::new(), |number| outermost(&tree, number));
     let own = own_samples(&tree, number);
     let all = nodes.iter().fold(0_u64, |sum, &node| sum.saturating_add(tree.samples(node)));
     let row = |site: &Site, samples, children| CallRow {
-        site: CallSite::from(site),
+        site: site.clone(),
         sum: sum(aggregate, metric, samples),
         share: share(samples, all),
         children,
     };
     let with_samples: Vec<_> = nodes.iter().map(|&node| (node, tree.samples(node))).collect();
-    let inside = Inside::new(&rows, &wanted);
+    let inside = Inside::new(&rows, wanted);
     let all_blocks = archive.blocks.selected(&archive.aggregate, &selected);
     let blocks: Vec<SelectedBlock> =
         all_blocks.filter(|block| inside.has_path(block.path)).collect();

@@ -4,7 +4,7 @@
 //! from the table of blocks. If that is thinned, it gives the share of each row in
 //! the total, so that the lines still add up to it.
 
-use heaptap_report::figures::{CallSite, Size, Sum, TraceFigures};
+use heaptap_report::figures::{Size, Sum, TraceFigures};
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Archive, Estimate, Metric};
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub(crate) struct TimelineAnswer {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct Series {
-    site: CallSite,
+    site: Site,
     /// Of the metric.
     sum: Sum,
     #[serde(flatten)]
@@ -86,7 +86,7 @@ pub(crate) fn timeline(
     let table_rows = traces.rows(of.trace, of.by)?;
     let outer = within.map(|within| traces.rows(of.trace, within.by)).transpose()?;
     let inside = within.zip(outer.as_deref());
-    let inside = inside.map(|(within, outer)| Inside::new(outer, &within.site.site()));
+    let inside = inside.map(|(within, outer)| Inside::new(outer, &within.site));
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
@@ -107,7 +107,7 @@ pub(crate) fn timeline(
     let lines = |evolution: &Evolution| Lines::of(evolution, &all, &total, unit(aggregate));
     let series = sites.iter().zip(sums).zip(&evolutions.of_sites);
     let series = series.map(|((site, samples), evolution)| Series {
-        site: CallSite::from(site),
+        site: site.clone(),
         sum: sum(aggregate, metric, samples),
         lines: lines(evolution),
     });

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptap_report::figures::{CallSite, Sum};
+use heaptap_report::figures::Sum;
 use heaptap_report::rows::Site;
 use heaptap_report::{Aggregate, CallTree, Metric};
 use serde::Serialize;
@@ -22,7 +22,7 @@ const DEEPEST: u32 = 2000;
 pub(crate) struct TreeAnswer {
     total: Sum,
     focus_total: Sum,
-    sites: Vec<CallSite>,
+    sites: Vec<Site>,
     cells: Cells,
     depth: u32,
     /// The standard error of `samples` is √(a·samples + b·samples²) bytes.
@@ -77,13 +77,13 @@ impl Cells {
     }
 
     /// Numbers the sites that occur anew, and returns them.
-    fn number_sites(&mut self, all: &[Site]) -> Vec<CallSite> {
+    fn number_sites(&mut self, all: &[Site]) -> Vec<Site> {
         let mut numbers: Vec<Option<i64>> = vec![None; all.len()];
         let mut sites = Vec::new();
         for number in &mut self.site {
             let Some(site) = usize::try_from(*number).ok() else { continue };
             *number = *numbers[site].get_or_insert_with(|| {
-                sites.push(CallSite::from(&all[site]));
+                sites.push(all[site].clone());
                 sites.len() as i64 - 1
             });
         }
@@ -175,10 +175,9 @@ impl Walk<'_> {
     /// The node at the end of the path that is asked for.
     pub(crate) fn focused(&self, shape: &TreeShape) -> Result<Node, String> {
         let mut node = self.root(shape.invert);
-        for name in &shape.focus {
-            let wanted = name.site();
+        for wanted in &shape.focus {
             let inside = self.below(&node, shape.invert && node.site.is_none());
-            let found = inside.into_iter().find(|child| self.site(child) == Some(&wanted));
+            let found = inside.into_iter().find(|child| self.site(child) == Some(wanted));
             node = found.ok_or_else(|| {
                 format!("{} is not called there: its blocks are not selected", wanted.name)
             })?;

@@ -79,16 +79,12 @@ mod tests {
     use super::*;
     use crate::estimate::Scale;
 
-    fn site(name: &str) -> Site {
-        Site { name: name.into(), file: String::new(), line: 0, chars: (0, 0) }
-    }
-
     #[test]
     fn chance_is_distinguished_from_change() {
         let scale = Scale { rate: 0.001, word_bytes: 8.0 };
         let single = SingleSample { before: 8000.0, after: 8000.0 };
         let table = |counts: [(&str, u64); 4]| {
-            counts.map(|(name, samples)| (site(name), scale.bytes(samples))).to_vec()
+            counts.map(|(name, samples)| (Site::named(name), scale.bytes(samples))).to_vec()
         };
         let before = table([("grows", 1000), ("shrinks", 1000), ("same", 1000), ("gone", 50)]);
         let after = table([("grows", 2000), ("shrinks", 500), ("same", 1040), ("new", 60)]);
@@ -102,7 +98,7 @@ mod tests {
     #[test]
     fn few_samples_are_no_news() {
         let scale = Scale { rate: 0.001, word_bytes: 8.0 };
-        let after = vec![(site("new"), scale.bytes(2))];
+        let after = vec![(Site::named("new"), scale.bytes(2))];
         let single = SingleSample { before: 8000.0, after: 8000.0 };
         assert!(!changes(Vec::new(), after, single)[0].certain);
     }

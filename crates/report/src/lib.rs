@@ -68,6 +68,7 @@ mod regroup;
 mod resolver;
 pub mod rows;
 mod select;
+mod site;
 mod stacks;
 mod sweeps;
 mod thinning;

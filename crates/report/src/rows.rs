@@ -7,6 +7,7 @@ use heaptap_trace::{LocationTable, NameId, NamedLocation, Source};
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::counts::Counts;
 use crate::names::{module_of, shown};
+pub use crate::site::Site;
 
 /// How the rows of a table are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,25 +27,6 @@ pub enum By {
     Domain,
     /// Where the block was allocated. Needs [`crate::Depth::Source`].
     Source,
-}
-
-/// The key of a row: a function, location, file, module, label or domain.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Site {
-    /// Function or module; empty for a file.
-    pub name: String,
-    /// File; empty for a module.
-    pub file: String,
-    /// The line; 0 except for a location.
-    pub line: u32,
-    /// First and last character; zeros except for a location.
-    pub chars: (u32, u32),
-}
-
-impl Site {
-    pub(crate) fn named(name: &str) -> Site {
-        Site { name: name.to_owned(), file: String::new(), line: 0, chars: (0, 0) }
-    }
 }
 
 /// A row of a table.

@@ -20,7 +20,23 @@ export type Change = { before: Size, after: Size, difference_bytes: number,
 /**
  * In standard errors.
  */
-distance: number, kind: "unchanged" | "new" | "gone" | "grew" | "shrank", name: string, file?: string, line?: number, chars?: [number, number], };
+distance: number, kind: "unchanged" | "new" | "gone" | "grew" | "shrank", 
+/**
+ * Function or module; empty for a file.
+ */
+name: string, 
+/**
+ * File; empty for a module.
+ */
+file?: string, 
+/**
+ * The line; 0 except for a location.
+ */
+line?: number, 
+/**
+ * First and last character; zeros except for a location.
+ */
+chars?: [number, number], };
 
 /**
  * What is shown. The field names are those of the JSON.
@@ -243,7 +259,23 @@ export type HotFrame = {
 /**
  * The most iterations of the recursion that begins here and is folded.
  */
-repeats?: number, name: string, file?: string, line?: number, chars?: [number, number], };
+repeats?: number, 
+/**
+ * Function or module; empty for a file.
+ */
+name: string, 
+/**
+ * File; empty for a module.
+ */
+file?: string, 
+/**
+ * The line; 0 except for a location.
+ */
+line?: number, 
+/**
+ * First and last character; zeros except for a location.
+ */
+chars?: [number, number], };
 
 /**
  * What was lost to the bounds on memory and time.
@@ -378,7 +410,23 @@ export type ReportRow = {
 /**
  * Of the table's total.
  */
-share: number, callers?: Array<ReportRow>, name: string, file?: string, line?: number, chars?: [number, number], samples: number, bytes: number, 
+share: number, callers?: Array<ReportRow>, 
+/**
+ * Function or module; empty for a file.
+ */
+name: string, 
+/**
+ * File; empty for a module.
+ */
+file?: string, 
+/**
+ * The line; 0 except for a location.
+ */
+line?: number, 
+/**
+ * First and last character; zeros except for a location.
+ */
+chars?: [number, number], samples: number, bytes: number, 
 /**
  * `None` if there is no sample, and `high` is all that is known; and where it is only known
  * to be between `low` and `high`.
@@ -426,7 +474,23 @@ more_log: number, };
 /**
  * The call site of a row, or the file, module, label, domain or source. The field names are those of the JSON.
  */
-export type Site = { name: string, file?: string, line?: number, chars?: [number, number], };
+export type Site = { 
+/**
+ * Function or module; empty for a file.
+ */
+name: string, 
+/**
+ * File; empty for a module.
+ */
+file?: string, 
+/**
+ * The line; 0 except for a location.
+ */
+line?: number, 
+/**
+ * First and last character; zeros except for a location.
+ */
+chars?: [number, number], };
 
 export type SiteDetails = { 
 /**

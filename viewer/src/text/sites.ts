@@ -13,7 +13,7 @@ export function visible(text: string): string {
   });
 }
 
-/** The name, and more about it, which may be empty: as `CallSite::parts` of the command line. */
+/** The name, and more about it, which may be empty: as `Site::parts` of the command line. */
 export function parts(site: Site): [string, string] {
   const { line = 0, chars = [0, 0] } = site;
   const name = visible(site.name);

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use heaptap_report::figures::CallSite;
 use heaptap_report::figures::probes::tree::ProbeTreeLine;
 use heaptap_report::figures::units::bytes;
+use heaptap_report::rows::Site;
 
 use crate::text::escape::Escaped;
 use crate::text::terminal::{fit, fit_path, pad, take, width};
@@ -20,7 +20,7 @@ pub(crate) fn escaped_or_dash(name: &str) -> String {
 }
 
 /// The name of a site, and more about it.
-pub(crate) fn site_name(site: &CallSite) -> (String, String) {
+pub(crate) fn site_name(site: &Site) -> (String, String) {
     let (name, more) = site.parts();
     (escaped(&name), escaped(&more))
 }

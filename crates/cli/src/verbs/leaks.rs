@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_report::figures::CallSite;
 use heaptap_report::figures::units::{bytes, percent, short_duration};
 use heaptap_report::figures::{
     BlockHolders, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized,
 };
 use heaptap_report::rows::By;
+use heaptap_report::rows::Site;
 use heaptap_report::{Depth, Options, OverTime};
 
 use crate::analysis::aggregate::AggregatedTrace;
@@ -94,7 +94,7 @@ fn text(report: &LeakReport, layout: Layout) -> String {
 const INDENT: usize = 14;
 
 fn put(text: &mut String, line: &LeakRow, snapshot: Option<&JoinedSnapshot>, layout: Layout) {
-    let named = |site: &CallSite, room: usize| with_file(&site_name(site), room);
+    let named = |site: &Site, room: usize| with_file(&site_name(site), room);
     // Writing to a string does not fail.
     let _ = writeln!(text, "\n{}", layout.strong(&named(&line.site, layout.width)));
     let held = line.held.as_ref().zip(snapshot);

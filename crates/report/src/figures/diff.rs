@@ -5,7 +5,6 @@ use crate::estimate::Estimate;
 use crate::rows::Site;
 use serde::Serialize;
 
-use crate::figures::call_site::CallSite;
 use crate::figures::size::Size;
 use crate::figures::trace::{TableView, TraceFigures, by_name};
 
@@ -31,7 +30,7 @@ pub struct Comparison {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Change"))]
 pub struct ChangeRow {
     #[serde(flatten)]
-    pub site: CallSite,
+    pub site: Site,
     pub before: Size,
     pub after: Size,
     pub difference_bytes: f64,
@@ -76,14 +75,14 @@ pub fn comparison(
     let seen = |size: &Estimate, none: Estimate| if size.bytes > 0.0 { *size } else { none };
     let row = |change: &Change| {
         let (before, after) = (seen(&change.before, none.0), seen(&change.after, none.1));
-        change_row(CallSite::from(&change.site), &before, &after, change.distance, true)
+        change_row(change.site.clone(), &before, &after, change.distance, true)
     };
     Comparison {
         before: before.name.to_owned(),
         after: after.name.to_owned(),
         metric: view.title(after.aggregate.peak_time()),
         by: by_name(view.by),
-        total: change_row(CallSite::total(), &totals.0, &totals.1, apart, apart.abs() > 1.96),
+        total: change_row(Site::named("total"), &totals.0, &totals.1, apart, apart.abs() > 1.96),
         changes: certain.iter().map(row).collect(),
         not_shown,
         within_chance,
@@ -91,7 +90,7 @@ pub fn comparison(
 }
 
 fn change_row(
-    site: CallSite,
+    site: Site,
     before: &Estimate,
     after: &Estimate,
     distance: f64,

@@ -5,7 +5,6 @@ use crate::rows::Site;
 use crate::stacks::Omitted;
 use serde::Serialize;
 
-use crate::figures::call_site::CallSite;
 use crate::figures::size::{Size, share};
 use crate::figures::trace::{TableView, TraceFigures};
 
@@ -47,7 +46,7 @@ pub struct FragmentRow {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "HotFrame"))]
 pub struct FragmentFrame {
     #[serde(flatten)]
-    pub site: CallSite,
+    pub site: Site,
     /// The most iterations of the recursion that begins here and is folded.
     #[serde(skip_serializing_if = "is_once")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<u32>"))]
@@ -69,7 +68,7 @@ pub fn fragments(
     let total = aggregate.total_counts();
     let all = metric.samples(&total);
     let hot = aggregate.hot(trace.locations, view.by, metric, threshold, fold);
-    let frame = |(site, &repeats): (&Site, &u32)| FragmentFrame { site: site.into(), repeats };
+    let frame = |(site, &repeats): (&Site, &u32)| FragmentFrame { site: site.clone(), repeats };
     let row = |HotFragment { sites, repeats, samples, own }: &HotFragment| FragmentRow {
         size: aggregate.size_of_samples(metric, *samples).into(),
         share: share(*samples, all),

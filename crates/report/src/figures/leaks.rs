@@ -5,11 +5,11 @@ use crate::callers::Caller;
 use crate::leaks::{Leak, Leaks, Outlook};
 use serde::Serialize;
 
-use crate::figures::call_site::CallSite;
 use crate::figures::size::Size;
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::TraceFigures;
 use crate::figures::units::count;
+use crate::rows::Site;
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ impl LeakReport {
 #[derive(Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct LeakRow {
-    pub site: CallSite,
+    pub site: Site,
     pub live: Size,
     pub allocated: Size,
     pub growth_per_second: Size,
@@ -48,7 +48,7 @@ pub struct LeakRow {
     /// Bytes still alive, by the window of that time in which they were allocated.
     pub survivors: Vec<f64>,
     /// The callers under which nearly all of it lives, the nearest first.
-    pub called_from: Vec<CallSite>,
+    pub called_from: Vec<Site>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
@@ -100,7 +100,7 @@ fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
 fn row(leak: &Leak) -> LeakRow {
     let live: u64 = leak.callers.iter().map(|caller| caller.samples).sum();
     LeakRow {
-        site: CallSite::from(&leak.site),
+        site: leak.site.clone(),
         live: leak.live.into(),
         allocated: leak.allocated.into(),
         growth_per_second: leak.growth.into(),
@@ -114,14 +114,14 @@ fn row(leak: &Leak) -> LeakRow {
 }
 
 /// The chain of callers that nine tenths of the size have in common.
-fn main_callers(callers: &[Caller], all: u64) -> Vec<CallSite> {
+fn main_callers(callers: &[Caller], all: u64) -> Vec<Site> {
     let mut chain = Vec::new();
     let mut level = callers;
     while let Some(caller) = level.first() {
         if caller.samples.saturating_mul(10) < all.saturating_mul(9) {
             break;
         }
-        chain.push(CallSite::from(&caller.site));
+        chain.push(caller.site.clone());
         level = &caller.callers;
     }
     chain

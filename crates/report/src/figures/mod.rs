@@ -9,13 +9,12 @@
 //! - `report`, `leaks`, `hot` and `diff` have the figures of these verbs.
 //! - `snapshot_holders` adds to the rows of `report` and `leaks` what holds their blocks in a heap snapshot.
 //! - [`heap`] has the figures of a heap snapshot, [`probes`] those of the file beside a trace.
-//! - `size` and `call_site` are parts of all of them; `unseen` is what no sample says;
+//! - `size` is a part of all of them; `unseen` is what no sample says;
 //!   [`units`] turns numbers into text for people.
 
 // The fields are those of the JSON, by its names.
 #![allow(missing_docs)]
 
-mod call_site;
 mod diff;
 pub mod heap;
 mod hot;
@@ -28,7 +27,6 @@ mod trace;
 pub mod units;
 mod unseen;
 
-pub use call_site::CallSite;
 pub use diff::{ChangeRow, Comparison, comparison};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
 pub use leaks::{LeakReport, LeakRow, leak_report, selected_leak_report};

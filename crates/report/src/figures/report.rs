@@ -7,7 +7,6 @@ use crate::estimate::{Scale, Share};
 use crate::rows::{Row, Site};
 use serde::Serialize;
 
-use crate::figures::call_site::CallSite;
 use crate::figures::size::{Size, Sum, share};
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::{TableView, TraceFigures, by_name};
@@ -123,7 +122,7 @@ pub struct Table {
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ReportRow {
     #[serde(flatten)]
-    pub site: CallSite,
+    pub site: Site,
     #[serde(flatten)]
     pub sum: Sum,
     /// Of the table's total.
@@ -268,7 +267,7 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
         None => Vec::new(),
     };
     let row = |site: &Site, sum: Sum, callers| ReportRow {
-        site: CallSite::from(site),
+        site: site.clone(),
         sum,
         share: share(sum.samples, all),
         held: None,

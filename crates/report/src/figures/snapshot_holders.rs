@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use crate::estimate::{Scale, Share};
 use serde::Serialize;
 
-use crate::figures::call_site::CallSite;
 use crate::figures::size::Sum;
 use crate::figures::units::{count, percent};
+use crate::rows::Site;
 
 /// The holder of blocks that nothing holds: no collection has freed them yet.
 pub const GARBAGE: &str = "(garbage)";
@@ -56,7 +56,7 @@ pub struct SnapshotHolders {
     file: String,
     taken_us: u64,
     scale: Scale,
-    rows: BTreeMap<CallSite, HolderSamples>,
+    rows: BTreeMap<Site, HolderSamples>,
     all: HolderSamples,
 }
 
@@ -71,7 +71,7 @@ impl SnapshotHolders {
     }
 
     /// Adds the samples of blocks of a row; `holder` is `None` if they are garbage.
-    pub fn add(&mut self, row: CallSite, holder: Option<&str>, samples: u64) {
+    pub fn add(&mut self, row: Site, holder: Option<&str>, samples: u64) {
         let holder = holder.unwrap_or(GARBAGE);
         for parts in [self.rows.entry(row).or_default(), &mut self.all] {
             let sum = parts.entry(holder.to_owned()).or_default();
@@ -80,7 +80,7 @@ impl SnapshotHolders {
     }
 
     /// What holds the blocks of a row.
-    pub fn of(&self, row: &CallSite) -> BlockHolders {
+    pub fn of(&self, row: &Site) -> BlockHolders {
         self.rows.get(row).map_or_else(|| self.held(&BTreeMap::new()), |parts| self.held(parts))
     }
 
@@ -159,8 +159,8 @@ fn with_error(share: f64, error: f64) -> String {
 mod tests {
     use super::*;
 
-    fn site(name: &str) -> CallSite {
-        CallSite { name: name.into(), ..CallSite::total() }
+    fn site(name: &str) -> Site {
+        Site::named(name)
     }
 
     fn holders(rate: f64) -> SnapshotHolders {

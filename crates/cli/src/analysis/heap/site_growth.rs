@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use heaptap_graph::HeapAnalysis;
+use heaptap_report::figures::Size;
 use heaptap_report::figures::heap::growth::Change;
 use heaptap_report::figures::heap::sites::{SiteGrowthRow, SiteGrowthTable};
-use heaptap_report::figures::{CallSite, Size};
-use heaptap_report::rows::{By, Sites};
+use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{Options, Scale};
 
 use super::sites::trace_of;
@@ -31,7 +31,7 @@ struct BlocksBySite {
     scale: Scale,
     /// Process and start of the trace.
     run: (u64, u64),
-    sites: BTreeMap<CallSite, Blocks>,
+    sites: BTreeMap<Site, Blocks>,
 }
 
 /// Compares two snapshots. `limit`: the most rows, 0 for all.
@@ -42,10 +42,10 @@ pub(crate) fn site_growth(
 ) -> Result<SiteGrowthTable, Failure> {
     let (mut before, mut after) = (BlocksBySite::read(before)?, BlocksBySite::read(after)?);
     let is_one_run = before.run == after.run;
-    let mut sites: Vec<CallSite> = before.sites.keys().chain(after.sites.keys()).cloned().collect();
+    let mut sites: Vec<Site> = before.sites.keys().chain(after.sites.keys()).cloned().collect();
     sites.sort();
     sites.dedup();
-    let row = |site: CallSite| {
+    let row = |site: Site| {
         let old = before.sites.remove(&site).unwrap_or_default();
         let new = after.sites.remove(&site).unwrap_or_default();
         row(site, (&old, &before.scale), (&new, &after.scale), is_one_run)
@@ -74,9 +74,9 @@ impl BlocksBySite {
         let tracked = TrackedBlocks::read(analysis, &trace, Options::default(), &remedy)?;
         let names = Sites::new(tracked.locations(), By::Location);
         let retaining = RetainingHolders::new(&analysis.dominators);
-        let mut sites: BTreeMap<CallSite, Blocks> = BTreeMap::new();
+        let mut sites: BTreeMap<Site, Blocks> = BTreeMap::new();
         for block in tracked.blocks.iter().filter(|block| retaining.of(block.block).is_some()) {
-            let site = CallSite::from(&names.of(block.frame));
+            let site = names.of(block.frame);
             sites.entry(site).or_default().insert(block.id, block.samples);
         }
         let run = (tracked.info().pid, tracked.info().start_time);
@@ -85,7 +85,7 @@ impl BlocksBySite {
 }
 
 fn row(
-    site: CallSite,
+    site: Site,
     (old, old_scale): (&Blocks, &Scale),
     (new, new_scale): (&Blocks, &Scale),
     is_one_run: bool,

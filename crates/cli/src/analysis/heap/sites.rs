@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use heaptap_graph::{DominatorTree, HeapAnalysis, HolderId, Node};
 use heaptap_heap::MetaKey;
-use heaptap_report::figures::CallSite;
 use heaptap_report::figures::heap::sites::{SiteFigures, SiteRow};
 use heaptap_report::figures::heap::titles::Titles;
-use heaptap_report::rows::{By, Sites};
+use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{Options, Scale};
 
 use super::tracked::{RetainingHolders, TrackedBlocks, taken_without_trace};
@@ -92,19 +91,19 @@ fn sums_by_site(
     analysis: &HeapAnalysis,
     tracked: &TrackedBlocks,
     within: Option<HolderId>,
-) -> BTreeMap<CallSite, SiteSum> {
+) -> BTreeMap<Site, SiteSum> {
     let taken = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
     let names = Sites::new(tracked.locations(), By::Location);
     let retaining = RetainingHolders::new(&analysis.dominators);
     let is_counted = |holder: HolderId| {
         within.is_none_or(|within| analysis.holders.path(holder).contains(&within))
     };
-    let mut sums: BTreeMap<CallSite, SiteSum> = BTreeMap::new();
+    let mut sums: BTreeMap<Site, SiteSum> = BTreeMap::new();
     for block in &tracked.blocks {
         let Some(holder) = retaining.of(block.block).filter(|holder| is_counted(*holder)) else {
             continue;
         };
-        let sum = sums.entry(CallSite::from(&names.of(block.frame))).or_default();
+        let sum = sums.entry(names.of(block.frame)).or_default();
         sum.blocks += 1;
         sum.samples = sum.samples.saturating_add(block.samples);
         sum.ages.push(taken.saturating_sub(block.time));
@@ -113,7 +112,7 @@ fn sums_by_site(
     sums
 }
 
-fn row(site: CallSite, mut sum: SiteSum, scale: &Scale, all: u64, titles: &Titles<'_>) -> SiteRow {
+fn row(site: Site, mut sum: SiteSum, scale: &Scale, all: u64, titles: &Titles<'_>) -> SiteRow {
     sum.ages.sort_unstable();
     let most = sum.holders.iter().max_by_key(|(_, samples)| **samples);
     let part = |samples: u64, of: u64| samples as f64 / of.max(1) as f64;

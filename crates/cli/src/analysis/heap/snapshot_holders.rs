@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use heaptap_graph::{HeapAnalysis, HolderId};
 use heaptap_heap::MetaKey;
+use heaptap_report::figures::SnapshotHolders;
 use heaptap_report::figures::heap::titles::Titles;
-use heaptap_report::figures::{CallSite, SnapshotHolders};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Frame, Options};
 
@@ -97,7 +97,7 @@ fn holders(
     let (titles, sites) = (Titles::new(analysis), Sites::new(tracked.locations(), by));
     for ((frame, holder), samples) in sums {
         let holder = holder.map(|holder| titles.keeper(holder));
-        holders.add(CallSite::from(&sites.of(frame)), holder.as_deref(), samples);
+        holders.add(sites.of(frame), holder.as_deref(), samples);
     }
     holders
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use heaptap_report::figures::CallSite;
 use heaptap_report::figures::{BlockHolders, Figures, ReportRow, Sum};
+use heaptap_report::rows::Site;
 
 use crate::text::csv::{optional, quoted};
 
@@ -19,7 +19,7 @@ pub(crate) fn table(figures: &Figures) -> String {
     }
     text.push('\n');
     for ReportRow { site, sum, share, held, .. } in &figures.table.rows {
-        let CallSite { name, file, line, chars } = site;
+        let Site { name, file, line, chars } = site;
         let (name, file) = (quoted(name), quoted(file));
         let position =
             if *line == 0 { ",,".into() } else { format!("{line},{},{}", chars.0, chars.1) };

@@ -1,8 +1,8 @@
 //! Drawing the view. Every name from the trace is escaped: it cannot write to the terminal.
 
 use heaptap_report::figures::units::{bytes, percent, short_duration};
-use heaptap_report::figures::{CallSite, Figures, by_name, sized};
-use heaptap_report::rows::{By, Site};
+use heaptap_report::figures::{Figures, by_name, sized};
+use heaptap_report::rows::By;
 use heaptap_report::{Caller, Metric};
 use ratatui::Frame;
 use ratatui::style::{Modifier, Style};
@@ -216,7 +216,8 @@ fn sites(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
     }
     let rows = app.rows.iter().enumerate().skip(app.first).take(shown);
     let visible: Vec<(usize, &TableRow)> = rows.collect();
-    let labels: Vec<(String, String)> = visible.iter().map(|(_, row)| label(&row.site)).collect();
+    let labels: Vec<(String, String)> =
+        visible.iter().map(|(_, row)| site_name(&row.site)).collect();
     for ((at, row), (name, file)) in visible.into_iter().zip(two_columns(&labels, names)) {
         let text = format!("{}{name}", numbers(row));
         let missing = columns.saturating_sub(width(&text) + width(&file));
@@ -254,17 +255,12 @@ fn numbers(row: &TableRow) -> String {
     }
 }
 
-/// The name of a row, and more about it.
-fn label(site: &Site) -> (String, String) {
-    site_name(&CallSite::from(site))
-}
-
 /// The callers of the selected row, each with its share of the row.
 fn callers(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
     let Some(row) = app.rows.get(app.selected) else {
         return vec![Line::raw(" nothing is measured here: choose another metric with m or o")];
     };
-    let site = with_file(&label(&row.site), columns.saturating_sub(12));
+    let site = with_file(&site_name(&row.site), columns.saturating_sub(12));
     let mut lines = vec![Line::styled(format!(" callers of {site}"), STRONG)];
     if matches!(app.query.by, By::Label | By::Domain | By::Source) {
         lines.push(Line::raw(format!(
@@ -298,7 +294,7 @@ fn branch(
         // On a narrow terminal, deep callers stay at the right.
         let indent = (2 * level).min(columns.saturating_sub(40));
         let left = format!("{:>8}  {}← ", percent(share), " ".repeat(indent));
-        let name = with_file(&label(&caller.site), columns.saturating_sub(width(&left)));
+        let name = with_file(&site_name(&caller.site), columns.saturating_sub(width(&left)));
         lines.push(Line::raw(format!("{left}{name}")));
         branch(lines, &caller.callers, all, level + 1, columns);
     }

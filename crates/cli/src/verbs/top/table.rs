@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptap_report::figures::{CallSite, Figures, ReportRow, Size};
+use heaptap_report::figures::{Figures, ReportRow, Size};
 use heaptap_report::rows::Site;
 
 /// What the rows are sorted by.
@@ -50,14 +50,9 @@ pub(super) struct Mark {
 
 impl Mark {
     pub(super) fn new(moment: u64, figures: &Figures) -> Mark {
-        let size = |row: &ReportRow| (site(&row.site), row.sum.size);
+        let size = |row: &ReportRow| (row.site.clone(), row.sum.size);
         Mark { moment, sizes: figures.table.rows.iter().map(size).collect() }
     }
-}
-
-fn site(site: &CallSite) -> Site {
-    let CallSite { name, file, line, chars } = site.clone();
-    Site { name, file, line, chars }
 }
 
 /// The rows of a table, in this order.
@@ -70,7 +65,7 @@ pub(super) fn rows(figures: &Figures, mark: Option<&Mark>, order: Order) -> Vec<
     };
     let mut rows: Vec<TableRow> = Vec::new();
     for row in &figures.table.rows {
-        let (site, size) = (site(&row.site), row.sum.size);
+        let (site, size) = (row.site.clone(), row.sum.size);
         let change = mark.map(|_| change(&size, gone.remove(&site)));
         rows.push(TableRow { site, size, share: row.share, change });
     }

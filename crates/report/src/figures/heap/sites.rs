@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 use super::growth::Change;
-use crate::figures::call_site::CallSite;
 use crate::figures::size::Size;
+use crate::rows::Site;
 
 /// A place that allocated blocks which are alive.
 #[derive(Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct SiteRow {
-    pub site: CallSite,
+    pub site: Site,
     /// How many of its blocks the trace tracks.
     pub sampled_blocks: u64,
     pub samples: u64,
@@ -47,7 +47,7 @@ pub struct SiteFigures {
 /// A site before and after.
 #[derive(Serialize)]
 pub struct SiteGrowthRow {
-    pub site: CallSite,
+    pub site: Site,
     pub change: Change,
     pub before: Size,
     pub after: Size,
