@@ -107,12 +107,12 @@ fn made(deep: u64) -> Vec<u8> {
         }
         let block = Block { length: 1 + random(8), samples: 1, source: Source::Minor };
         let time = START + 10 * at;
-        let id = encoder.alloc(0, time, block, Frames::Whole(&stack), &mut Numbered);
+        let id = encoder.domain(0).alloc(time, block, Frames::Whole(&stack), &mut Numbered);
         if at % 16 == 0 {
-            encoder.promote(0, time, id.expect("valid"), &mut Numbered).expect("valid");
+            encoder.domain(0).promote(time, id.expect("valid"), &mut Numbered).expect("valid");
         }
         if let Some(old) = at.checked_sub(1_000) {
-            encoder.collect(0, time, old, &mut Numbered).expect("valid");
+            encoder.domain(0).collect(time, old, &mut Numbered).expect("valid");
         }
     }
     encoder.finish(&mut Numbered).expect("memory takes everything")

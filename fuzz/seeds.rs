@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use heaptap_trace::{
-    Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, Source, TraceInfo,
+    Block, Code, Encoder, Format, Frames, LiveSink as _, Locate, Location, LocationList, Source,
+    TraceInfo,
 };
 
 mod sidecars;
@@ -86,12 +87,12 @@ fn trace(format: Format, feature: &Feature) -> Vec<u8> {
             samples: 1 + event % 2,
             source: source[event as usize % 4],
         };
-        let id = encoder.alloc(domain, time, block, Frames::Whole(&stack), &mut Names);
+        let id = encoder.domain(domain).alloc(time, block, Frames::Whole(&stack), &mut Names);
         ids.push(id.expect("a valid event"));
         if event % 3 == 1 {
             let id = ids[ids.len() - 1];
-            encoder.promote(domain, time, id, &mut Names).expect("a valid event");
-            encoder.collect(domain, time, id, &mut Names).expect("a valid event");
+            encoder.domain(domain).promote(time, id, &mut Names).expect("a valid event");
+            encoder.domain(domain).collect(time, id, &mut Names).expect("a valid event");
         }
         if event % feature.flush == feature.flush - 1 {
             encoder.flush(&mut Names).expect("memory takes everything");

@@ -7,7 +7,8 @@ mod mutate;
 mod recorded;
 
 use heaptap_trace::{
-    Encoder, EventKind, EventSource as _, Format, Limits, Mode, Reader, Version, WriteError,
+    Encoder, EventKind, EventSink as _, EventSource as _, Format, Limits, Mode, Reader, Version,
+    WriteError,
 };
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -62,10 +63,10 @@ fn write(bytes: &[u8]) -> Option<Vec<u8>> {
                     return None;
                 }
                 if encoder.next_id(domain) != Some(allocation.id) {
-                    encoder.renumber(domain, time, allocation.id).ok()?;
+                    encoder.domain(domain).renumber(time, allocation.id).ok()?;
                 }
                 let (block, frames) = (allocation.block(), backtrace.suffix());
-                let id = encoder.alloc(domain, time, block, frames, &mut table);
+                let id = encoder.domain(domain).alloc(time, block, frames, &mut table);
                 id.map(|id| assert_eq!(id, allocation.id))
             }
             // Only the head of its packet, and no allocation, said that there are ids
@@ -73,8 +74,8 @@ fn write(bytes: &[u8]) -> Option<Vec<u8>> {
             EventKind::Promote(id) if encoder.next_id(domain).is_none_or(|next| id >= next) => {
                 return None;
             }
-            EventKind::Promote(id) => encoder.promote(domain, time, id, &mut table),
-            EventKind::Collect(id) => encoder.collect(domain, time, id, &mut table),
+            EventKind::Promote(id) => encoder.domain(domain).promote(time, id, &mut table),
+            EventKind::Collect(id) => encoder.domain(domain).collect(time, id, &mut table),
             other => panic!("{other:?}"),
         };
         match done {

@@ -110,20 +110,25 @@ impl Mutator {
         self.change_stack(dice);
         let block = Block { length: 1 + dice.below(20), samples: 1, source: Source::Minor };
         let frames = Frames::Whole(&self.stack);
-        self.young.push_back(encoder.alloc(self.number, time, block, frames, &mut Sources)?);
+        self.young.push_back(encoder.domain(self.number).alloc(
+            time,
+            block,
+            frames,
+            &mut Sources,
+        )?);
         if self.young.len() > 1000 {
             for id in self.young.drain(..) {
                 if dice.below(2) == 0 {
-                    encoder.promote(self.number, time, id, &mut Sources)?;
+                    encoder.domain(self.number).promote(time, id, &mut Sources)?;
                     self.old.push_back(id);
                 } else {
-                    encoder.collect(self.number, time, id, &mut Sources)?;
+                    encoder.domain(self.number).collect(time, id, &mut Sources)?;
                 }
             }
         }
         while self.old.len() > self.live {
             if let Some(id) = self.old.pop_front() {
-                encoder.collect(self.number, time, id, &mut Sources)?;
+                encoder.domain(self.number).collect(time, id, &mut Sources)?;
             }
         }
         Ok(())

@@ -53,17 +53,17 @@ impl Copy<'_> {
             match event.kind {
                 EventKind::Alloc(allocation) => {
                     let (block, frames) = (allocation.block(), allocation.backtrace.whole());
-                    let id = self.encoder.alloc(0, time, block, frames, &mut self.names)?;
+                    let id = self.encoder.domain(0).alloc(time, block, frames, &mut self.names)?;
                     self.live.insert(allocation.id, id);
                 }
                 EventKind::Promote(id) => {
                     if let Some(&id) = self.live.get(&id) {
-                        self.encoder.promote(0, time, id, &mut self.names)?;
+                        self.encoder.domain(0).promote(time, id, &mut self.names)?;
                     }
                 }
                 EventKind::Collect(id) => {
                     if let Some(id) = self.live.remove(&id) {
-                        self.encoder.collect(0, time, id, &mut self.names)?;
+                        self.encoder.domain(0).collect(time, id, &mut self.names)?;
                     }
                 }
                 _ => {}
@@ -71,7 +71,7 @@ impl Copy<'_> {
         }
         let left = self.live.drain().filter(|_| !keep).map(|(_, id)| id);
         for id in left {
-            self.encoder.collect(0, last + self.passed, id, &mut self.names)?;
+            self.encoder.domain(0).collect(last + self.passed, id, &mut self.names)?;
         }
         self.passed += last - start + 1;
         Ok(())

@@ -66,12 +66,15 @@ fn made() -> Subject {
         frames += stack.len() as u64;
         let block = Block { length: 1 + next(8), samples: 1, source: Source::Minor };
         let time = info.start_time + 10 * at;
-        let id = encoder.alloc(0, time, block, Frames::Whole(&stack), &mut Numbered);
+        let id = encoder.domain(0).alloc(time, block, Frames::Whole(&stack), &mut Numbered);
         if at % 16 == 0 {
-            encoder.promote(0, time, id.expect("a valid event"), &mut Numbered).expect("valid");
+            encoder
+                .domain(0)
+                .promote(time, id.expect("a valid event"), &mut Numbered)
+                .expect("valid");
         }
         if let Some(old) = at.checked_sub(1000) {
-            encoder.collect(0, time, old, &mut Numbered).expect("valid");
+            encoder.domain(0).collect(time, old, &mut Numbered).expect("valid");
         }
     }
     let bytes = encoder.finish(&mut Numbered).expect("memory takes everything");
@@ -219,10 +222,10 @@ impl Events {
                         Frames::Suffix { common_prefix: u64::from(prefix), new }
                     };
                     let block = Block { length: value, samples: u64::from(samples), source };
-                    encoder.alloc(0, time, block, frames, &mut locate).map(|_| ())
+                    encoder.domain(0).alloc(time, block, frames, &mut locate).map(|_| ())
                 }
-                Kind::Promote => encoder.promote(0, time, value, &mut locate),
-                Kind::Collect => encoder.collect(0, time, value, &mut locate),
+                Kind::Promote => encoder.domain(0).promote(time, value, &mut locate),
+                Kind::Collect => encoder.domain(0).collect(time, value, &mut locate),
             };
             written.expect("a valid event");
         }

@@ -4,7 +4,7 @@
 //! collected. Source locations explain the frames of their backtraces.
 //!
 //! ```
-//! use heaptap_trace::{EventKind, Mode, Reader};
+//! use heaptap_trace::{EventKind, EventSource as _, Mode, Reader};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tiny.v2.ctf");

@@ -12,8 +12,8 @@ use std::process::Command;
 
 use heaptap_trace::TraceReader as _;
 use heaptap_trace::{
-    Block, Code, Encoder, EventKind, Format, Frames, Locate, Location, LocationList, Mode, Reader,
-    Source, TraceInfo,
+    Block, Code, Encoder, EventKind, Format, Frames, LiveSink as _, Locate, Location, LocationList,
+    Mode, Reader, Source, TraceInfo,
 };
 
 /// An event in a form common to both readers.
@@ -210,13 +210,17 @@ fn made(format: Format, domains: u16) -> Vec<u8> {
             let length = lengths[(step % 9) as usize];
             let source = [Source::Minor, Source::Major, Source::External][(step % 3) as usize];
             let block = Block { length, samples: 1 + step % 2, source };
-            let id = encoder.alloc(domain, time, block, Frames::Whole(&stack), &mut Numbered);
+            let id =
+                encoder.domain(domain).alloc(time, block, Frames::Whole(&stack), &mut Numbered);
             let id = id.expect("a valid event");
             if step % 3 == 0 {
-                encoder.promote(domain, time, id, &mut Numbered).expect("a valid event");
+                encoder.domain(domain).promote(time, id, &mut Numbered).expect("a valid event");
             }
             if step % 5 == 0 {
-                encoder.collect(domain, time, id - step.min(id), &mut Numbered).expect("valid");
+                encoder
+                    .domain(domain)
+                    .collect(time, id - step.min(id), &mut Numbered)
+                    .expect("valid");
             }
         }
         encoder.flush(&mut Numbered).expect("memory takes everything");

@@ -190,7 +190,7 @@ fn write_service(
         let Some(Work { stack, words, source, fate, .. }) = chosen else { continue };
         let samples = 1 + words / 400;
         let block = Block { length: *words, samples, source: *source };
-        let id = encoder.alloc(domain, time, block, Frames::Whole(stack), &mut places)?;
+        let id = encoder.domain(domain).alloc(time, block, Frames::Whole(stack), &mut places)?;
         if *fate == Fate::Kept {
             kept_sessions.push(KeptSession { id, time });
         }
@@ -199,12 +199,12 @@ fn write_service(
             minor = number * LASTS / BLOCKS / 50_000;
             for (domain, id, fate) in young.drain(..) {
                 match fate {
-                    Fate::Young => encoder.collect(domain, time, id, &mut places)?,
+                    Fate::Young => encoder.domain(domain).collect(time, id, &mut places)?,
                     Fate::Old(cycles) => {
-                        encoder.promote(domain, time, id, &mut places)?;
+                        encoder.domain(domain).promote(time, id, &mut places)?;
                         old.push((domain, id, cycles));
                     }
-                    Fate::Kept => encoder.promote(domain, time, id, &mut places)?,
+                    Fate::Kept => encoder.domain(domain).promote(time, id, &mut places)?,
                 }
             }
         }
@@ -213,7 +213,7 @@ fn write_service(
             let mut kept = Vec::new();
             for (domain, id, cycles) in old.drain(..) {
                 if cycles == 0 {
-                    encoder.collect(domain, time, id, &mut places)?;
+                    encoder.domain(domain).collect(time, id, &mut places)?;
                 } else {
                     kept.push((domain, id, cycles - 1));
                 }
@@ -256,7 +256,7 @@ fn write_hostile(directory: &Path) -> Outcome {
         let block = Block { length: 4, samples: 1, source: Source::Minor };
         let stack = stacks[number as usize % stacks.len()];
         let time = info.start_time + number * 100;
-        encoder.alloc(0, time, block, Frames::Whole(&stack), &mut places)?;
+        encoder.domain(0).alloc(time, block, Frames::Whole(&stack), &mut places)?;
     }
     encoder.finish(&mut places)?;
     Ok(out.flush()?)
@@ -279,7 +279,7 @@ fn write_cells(directory: &Path) -> Outcome {
         stack.extend_from_slice(&deep);
         let block = Block { length: 8_000, samples: 8, source: Source::Major };
         let time = info.start_time + number * 50;
-        encoder.alloc(0, time, block, Frames::Whole(&stack), &mut places)?;
+        encoder.domain(0).alloc(time, block, Frames::Whole(&stack), &mut places)?;
     }
     encoder.finish(&mut places)?;
     Ok(out.flush()?)

@@ -144,7 +144,7 @@ fn hostile_trace() -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new(), Format::V2, &info).unwrap();
     for time in 0..3 {
         let frames = Frames::Whole(&[1, 2, 3]);
-        encoder.alloc(0, START + time, small_block(), frames, &mut locator).unwrap();
+        encoder.domain(0).alloc(START + time, small_block(), frames, &mut locator).unwrap();
     }
     encoder.finish(&mut locator).unwrap()
 }
@@ -212,7 +212,7 @@ fn a_backtrace_whose_text_is_too_long_to_keep_is_still_printed_whole() {
     for last in [2, 3, 2] {
         frames.push(last);
         let whole = Frames::Whole(&frames);
-        encoder.alloc(0, START, small_block(), whole, &mut LongNames).unwrap();
+        encoder.domain(0).alloc(START, small_block(), whole, &mut LongNames).unwrap();
     }
     let place = Place::new();
     let path = place.file("deep.ctf", &encoder.finish(&mut LongNames).unwrap());

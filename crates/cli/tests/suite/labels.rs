@@ -54,9 +54,9 @@ pub(crate) fn trace() -> (Vec<u8>, Written) {
         let block = Block { length: 5, samples, source: Source::Minor };
         let time = info.start_time + 10 * turn;
         let frames = Frames::Whole(&stack);
-        let id = encoder.alloc(domain, time, block, frames, &mut Labelled).unwrap();
+        let id = encoder.domain(domain).alloc(time, block, frames, &mut Labelled).unwrap();
         if turn % 2 == 0 {
-            encoder.collect(domain, time + 1, id, &mut Labelled).unwrap();
+            encoder.domain(domain).collect(time + 1, id, &mut Labelled).unwrap();
         }
         *written.entry((label, domain)).or_default() += samples;
     }

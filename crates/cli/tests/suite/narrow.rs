@@ -41,12 +41,13 @@ fn trace(weight: u64) -> Vec<u8> {
         let stack = [99, 50 + turn / FUNCTIONS % 3, 40, function];
         let samples = weight * (1 + function % 3);
         let block = Block { length: 900, samples, source: Source::Minor };
-        let id = encoder.alloc(0, time, block, Frames::Whole(&stack), &mut LongNames).unwrap();
-        encoder.promote(0, time, id, &mut LongNames).unwrap();
+        let id =
+            encoder.domain(0).alloc(time, block, Frames::Whole(&stack), &mut LongNames).unwrap();
+        encoder.domain(0).promote(time, id, &mut LongNames).unwrap();
         // Some are collected, so that leaks can be found.
         old.push(id);
         if turn % 3 == 0 && turn > 600 {
-            encoder.collect(0, time, old[turn as usize - 600], &mut LongNames).unwrap();
+            encoder.domain(0).collect(time, old[turn as usize - 600], &mut LongNames).unwrap();
         }
     }
     encoder.finish(&mut LongNames).unwrap()

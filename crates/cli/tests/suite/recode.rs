@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fs;
 
-use heaptap_trace::{Block, Code, Encoder, Format, Frames, Locate, LocationList, Source};
+use heaptap_trace::{
+    Block, Code, Encoder, Format, Frames, LiveSink as _, Locate, LocationList, Source,
+};
 
 use crate::program::{
     Place, assert_same_dumps, assert_sound, dump, heaptap, heaptap_reading, info,
@@ -168,7 +170,7 @@ fn a_code_that_would_stand_for_lost_frames_is_refused_not_mixed_up() {
         for number in 0..20_000 {
             let frames = codes(number);
             let whole = Frames::Whole(&frames);
-            encoder.alloc(0, START + number, small_block(), whole, &mut Anything).unwrap();
+            encoder.domain(0).alloc(START + number, small_block(), whole, &mut Anything).unwrap();
         }
         encoder.finish(&mut Anything).unwrap()
     };

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use heaptap_trace::{Format, TraceInfo};
+use heaptap_trace::{Format, LiveSink as _, TraceInfo};
 use serde_json::Value;
 
 use crate::program::{Place, heaptap, heaptap_reading};

@@ -82,7 +82,7 @@ impl Writer {
     pub(crate) fn alloc(&mut self, domain: u16, block: Block, frames: &[Code]) -> u64 {
         self.time += 1;
         let frames = Frames::Whole(frames);
-        self.encoder.alloc(domain, self.time, block, frames, &mut Sources).unwrap()
+        self.encoder.domain(domain).alloc(self.time, block, frames, &mut Sources).unwrap()
     }
 
     /// A block of three words, two frames deep.
@@ -92,12 +92,12 @@ impl Writer {
 
     pub(crate) fn promote(&mut self, domain: u16, id: u64) {
         self.time += 1;
-        self.encoder.promote(domain, self.time, id, &mut Sources).unwrap();
+        self.encoder.domain(domain).promote(self.time, id, &mut Sources).unwrap();
     }
 
     pub(crate) fn collect(&mut self, domain: u16, id: u64) {
         self.time += 1;
-        self.encoder.collect(domain, self.time, id, &mut Sources).unwrap();
+        self.encoder.domain(domain).collect(self.time, id, &mut Sources).unwrap();
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {

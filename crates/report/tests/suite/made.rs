@@ -135,15 +135,15 @@ impl Writer {
 
     pub(crate) fn alloc(&mut self, at: u64, length: u64, samples: u64, stack: &[Code]) -> u64 {
         let block = Block { length, samples, source: Source::Minor };
-        self.0.alloc(0, START + at, block, Frames::Whole(stack), &mut Sources).unwrap()
+        self.0.domain(0).alloc(START + at, block, Frames::Whole(stack), &mut Sources).unwrap()
     }
 
     pub(crate) fn promote(&mut self, at: u64, id: u64) {
-        self.0.promote(0, START + at, id, &mut Sources).unwrap();
+        self.0.domain(0).promote(START + at, id, &mut Sources).unwrap();
     }
 
     pub(crate) fn collect(&mut self, at: u64, id: u64) {
-        self.0.collect(0, START + at, id, &mut Sources).unwrap();
+        self.0.domain(0).collect(START + at, id, &mut Sources).unwrap();
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {

@@ -53,12 +53,12 @@ fn trace(start: u64, step: u64, events: u64) -> Vec<u8> {
         let frames: Vec<Code> =
             (0..1 + number % 3).map(|depth| loaded.at + 4 + (number * depth) % 13).collect();
         match number % 5 {
-            3 => encoder.promote(0, time, ids[ids.len() - 1], &mut loaded).unwrap(),
-            4 => encoder.collect(0, time, ids.pop().unwrap(), &mut loaded).unwrap(),
+            3 => encoder.domain(0).promote(time, ids[ids.len() - 1], &mut loaded).unwrap(),
+            4 => encoder.domain(0).collect(time, ids.pop().unwrap(), &mut loaded).unwrap(),
             _ => {
                 let block = Block { length: 3, samples: 1 + number % 3, source: Source::Minor };
                 let frames = Frames::Whole(&frames);
-                ids.push(encoder.alloc(0, time, block, frames, &mut loaded).unwrap());
+                ids.push(encoder.domain(0).alloc(time, block, frames, &mut loaded).unwrap());
             }
         }
     }

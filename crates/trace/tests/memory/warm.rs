@@ -66,9 +66,9 @@ fn round<W: Write>(encoder: &mut Encoder<W>, clock: &mut u64, stack: &mut Vec<u6
         stack.extend([1 + turn % 7, 100 + turn * 2, 100 + turn * 2 + 1]);
         let block = Block { length: turn % 40, samples: 1, source: Source::Minor };
         let frames = Frames::Whole(stack);
-        let id = encoder.alloc(domain, *clock, block, frames, &mut Fixed).unwrap();
+        let id = encoder.domain(domain).alloc(*clock, block, frames, &mut Fixed).unwrap();
         if turn % 3 == 0 {
-            encoder.collect(domain, *clock, id, &mut Fixed).unwrap();
+            encoder.domain(domain).collect(*clock, id, &mut Fixed).unwrap();
         }
     }
 }

@@ -110,8 +110,8 @@ proptest! {
             together.domain(0).end_batch(end, time, ids.clone(), &mut locate).unwrap();
             for id in ids {
                 match end {
-                    End::Promote => alone.promote(0, time, id, &mut locate).unwrap(),
-                    End::Collect => alone.collect(0, time, id, &mut locate).unwrap(),
+                    End::Promote => alone.domain(0).promote(time, id, &mut locate).unwrap(),
+                    End::Collect => alone.domain(0).collect(time, id, &mut locate).unwrap(),
                 }
             }
         }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use heaptap_trace::TraceReader as _;
-use heaptap_trace::{Block, Code, Encoder, Format, Frames, Mode, Reader, Source};
+use heaptap_trace::{Block, Code, Encoder, EventSink as _, Format, Frames, Mode, Reader, Source};
 use proptest::prelude::*;
 
 use crate::debug_info::DebugInfo;
@@ -172,16 +172,16 @@ fn distances_at_every_limit() {
     let debug_info = DebugInfo::default();
     let mut encoder = Encoder::new(Vec::new(), Format::V3, &plain_info()).unwrap();
     let (first, time) = (100_000_000_000 * 10_000_000, plain_info().start_time);
-    encoder.renumber(0, time, first).unwrap();
+    encoder.domain(0).renumber(time, first).unwrap();
     let whole = Frames::Whole(&[5]);
-    assert_eq!(encoder.alloc(0, time, SMALL, whole, &mut &debug_info).unwrap(), first);
+    assert_eq!(encoder.domain(0).alloc(time, SMALL, whole, &mut &debug_info).unwrap(), first);
     let mut recorded = vec![RecordedKind::Alloc { id: first, block: SMALL, frames: vec![5] }];
     for distance in NUMBER_LIMITS.into_iter().filter(|&distance| distance <= first) {
-        encoder.promote(0, time, first - distance, &mut &debug_info).unwrap();
+        encoder.domain(0).promote(time, first - distance, &mut &debug_info).unwrap();
         recorded.push(RecordedKind::Promote(first - distance));
         // Collections may also be of younger objects, of other domains.
         for id in [first - distance, first + distance, first + distance + 1] {
-            encoder.collect(0, time, id, &mut &debug_info).unwrap();
+            encoder.domain(0).collect(time, id, &mut &debug_info).unwrap();
             recorded.push(RecordedKind::Collect(id));
         }
     }
@@ -307,7 +307,7 @@ fn a_trace_covers_the_time_after_its_last_event() {
         let mut locate = &debug_info;
         for event in 1..=events {
             let frames = Frames::Whole(&[7, 8]);
-            encoder.alloc(0, start + event, SMALL, frames, &mut locate).unwrap();
+            encoder.domain(0).alloc(start + event, SMALL, frames, &mut locate).unwrap();
         }
         encoder.cover(until, &mut locate).unwrap();
         let bytes = encoder.finish(&mut locate).unwrap();

@@ -35,12 +35,16 @@ pub(crate) fn written_again(bytes: &[u8]) -> Vec<u8> {
         match event.kind {
             EventKind::Alloc(allocation) => {
                 let (block, frames) = (allocation.block(), allocation.backtrace.suffix());
-                encoder.renumber(domain, time, allocation.id).unwrap();
-                let id = encoder.alloc(domain, time, block, frames, &mut locate).unwrap();
+                encoder.domain(domain).renumber(time, allocation.id).unwrap();
+                let id = encoder.domain(domain).alloc(time, block, frames, &mut locate).unwrap();
                 assert_eq!(id, allocation.id);
             }
-            EventKind::Promote(id) => encoder.promote(domain, time, id, &mut locate).unwrap(),
-            EventKind::Collect(id) => encoder.collect(domain, time, id, &mut locate).unwrap(),
+            EventKind::Promote(id) => {
+                encoder.domain(domain).promote(time, id, &mut locate).unwrap();
+            }
+            EventKind::Collect(id) => {
+                encoder.domain(domain).collect(time, id, &mut locate).unwrap();
+            }
             other => panic!("{other:?}"),
         }
     }

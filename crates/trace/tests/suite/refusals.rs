@@ -20,7 +20,7 @@ fn assert_refused(
     let write = |ask: bool| {
         let mut encoder = Encoder::new(Vec::new(), format, &plain_info()).unwrap();
         for turn in 0..5 {
-            encoder.alloc(0, START + 10 * turn, SMALL, WHOLE, &mut &debug_info).unwrap();
+            encoder.domain(0).alloc(START + 10 * turn, SMALL, WHOLE, &mut &debug_info).unwrap();
             if ask {
                 refused(&mut encoder, &debug_info);
             }
@@ -38,7 +38,7 @@ fn alloc(
     block: Block,
     frames: Frames<'_>,
 ) -> WriteError {
-    encoder.alloc(0, time, block, frames, &mut &DebugInfo::default()).unwrap_err()
+    encoder.domain(0).alloc(time, block, frames, &mut &DebugInfo::default()).unwrap_err()
 }
 
 #[test]
@@ -87,10 +87,11 @@ fn times() {
         assert_refused(Format::V3, |encoder, mut debug_info| {
             let refused = |error: &WriteError| matches!(error, WriteError::Time(at) if *at == time);
             assert!(refused(&alloc(encoder, time, SMALL, WHOLE)));
-            assert!(refused(&encoder.promote(0, time, 0, &mut debug_info).unwrap_err()));
-            let new_domain = encoder.alloc(9, time, SMALL, WHOLE, &mut debug_info).unwrap_err();
+            assert!(refused(&encoder.domain(0).promote(time, 0, &mut debug_info).unwrap_err()));
+            let new_domain =
+                encoder.domain(9).alloc(time, SMALL, WHOLE, &mut debug_info).unwrap_err();
             assert!(refused(&new_domain));
-            encoder.collect(0, time, 0, &mut debug_info).unwrap_err()
+            encoder.domain(0).collect(time, 0, &mut debug_info).unwrap_err()
         });
     }
 }
@@ -101,15 +102,16 @@ fn objects_and_domains() {
         assert_refused(Format::V2, |encoder, mut debug_info| {
             let refused =
                 |error: &WriteError| matches!(error, WriteError::Id(found) if *found == id);
-            let error = encoder.promote(0, START + 100, id, &mut debug_info).unwrap_err();
+            let error = encoder.domain(0).promote(START + 100, id, &mut debug_info).unwrap_err();
             assert!(refused(&error));
-            let error = encoder.collect(0, START + 100, id, &mut debug_info).unwrap_err();
+            let error = encoder.domain(0).collect(START + 100, id, &mut debug_info).unwrap_err();
             assert!(refused(&error));
             error
         });
     }
     assert_refused(Format::V2, |encoder, mut debug_info| {
-        let error = encoder.alloc(1, START + 100, SMALL, WHOLE, &mut debug_info).unwrap_err();
+        let error =
+            encoder.domain(1).alloc(START + 100, SMALL, WHOLE, &mut debug_info).unwrap_err();
         assert!(matches!(error, WriteError::Domain(1)));
         error
     });
@@ -120,9 +122,9 @@ fn objects_and_domains() {
 fn a_domain_of_refused_events_does_not_begin() {
     assert_refused(Format::V3, |encoder, mut debug_info| {
         let zero = Frames::Whole(&[0]);
-        let error = encoder.alloc(7, START + 100, SMALL, zero, &mut debug_info).unwrap_err();
+        let error = encoder.domain(7).alloc(START + 100, SMALL, zero, &mut debug_info).unwrap_err();
         assert!(matches!(error, WriteError::Code(0)));
-        let error = encoder.collect(8, START + 100, u64::MAX, &mut debug_info).unwrap_err();
+        let error = encoder.domain(8).collect(START + 100, u64::MAX, &mut debug_info).unwrap_err();
         assert!(matches!(error, WriteError::Id(u64::MAX)));
         error
     });
@@ -132,7 +134,7 @@ fn a_domain_of_refused_events_does_not_begin() {
 fn renumbering() {
     for first in [0, 1 << 62, u64::MAX] {
         assert_refused(Format::V3, |encoder, _| {
-            encoder.renumber(0, START + 100, first).unwrap_err()
+            encoder.domain(0).renumber(START + 100, first).unwrap_err()
         });
     }
 }
@@ -142,10 +144,10 @@ fn renumbering() {
 fn renumbered_ids_are_kept() {
     let debug_info = DebugInfo::default();
     let mut encoder = Encoder::new(Vec::new(), Format::V3, &plain_info()).unwrap();
-    encoder.renumber(0, START, 20_000).unwrap();
+    encoder.domain(0).renumber(START, 20_000).unwrap();
     let mut ids = Vec::new();
     for domain in [1, 2, 3, 0] {
-        ids.push(encoder.alloc(domain, START, SMALL, WHOLE, &mut &debug_info).unwrap());
+        ids.push(encoder.domain(domain).alloc(START, SMALL, WHOLE, &mut &debug_info).unwrap());
     }
     assert_eq!(ids[3], 20_000);
     assert!(!ids[..3].contains(&20_000), "{ids:?}");
@@ -158,10 +160,10 @@ fn ids_end() {
     let debug_info = DebugInfo::default();
     for first in [(1 << 62) - 3, (1 << 62) - 2, (1 << 62) - 1] {
         let mut encoder = Encoder::new(Vec::new(), Format::V3, &plain_info()).unwrap();
-        let renumbered = encoder.renumber(0, START, first);
+        let renumbered = encoder.domain(0).renumber(START, first);
         let mut written = 0;
         while renumbered.is_ok() && written < 5 {
-            match encoder.alloc(0, START, SMALL, WHOLE, &mut &debug_info) {
+            match encoder.domain(0).alloc(START, SMALL, WHOLE, &mut &debug_info) {
                 Ok(_) => written += 1,
                 Err(error) => {
                     assert!(matches!(error, WriteError::Id(_)), "{error}");
@@ -241,7 +243,7 @@ fn a_full_disk_leaves_a_trace_up_to_its_last_whole_packet() {
             let block = Block { length: turn % 30, samples: 1, source: Source::Minor };
             let frames = [1 + turn % 300, 1 + turn % 1000];
             let frames = Frames::Whole(&frames);
-            match encoder.alloc(0, START + turn, block, frames, &mut &debug_info) {
+            match encoder.domain(0).alloc(START + turn, block, frames, &mut &debug_info) {
                 Ok(_) => {}
                 Err(WriteError::Io(_)) => {
                     refused = true;

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use heaptap_trace::{Block, Code, Encoder, Format, Frames, Source, TraceInfo};
+use heaptap_trace::{
+    Block, Code, Encoder, EventSink as _, Format, Frames, LiveSink as _, Source, TraceInfo,
+};
 
 use crate::debug_info::DebugInfo;
 use crate::reading::{RecordedEvent, RecordedKind};
@@ -217,15 +219,15 @@ impl Recorder for Encoding<'_> {
                 Frames::Suffix { common_prefix: same as u64, new: &stack[same..] }
             }
         };
-        self.encoder.alloc(domain, time, block, frames, &mut self.debug_info).unwrap()
+        self.encoder.domain(domain).alloc(time, block, frames, &mut self.debug_info).unwrap()
     }
 
     fn promote(&mut self, domain: u16, time: u64, id: u64) {
-        self.encoder.promote(domain, time, id, &mut self.debug_info).unwrap();
+        self.encoder.domain(domain).promote(time, id, &mut self.debug_info).unwrap();
     }
 
     fn collect(&mut self, domain: u16, time: u64, id: u64) {
-        self.encoder.collect(domain, time, id, &mut self.debug_info).unwrap();
+        self.encoder.domain(domain).collect(time, id, &mut self.debug_info).unwrap();
     }
 
     fn flush(&mut self) {
@@ -237,6 +239,6 @@ impl Recorder for Encoding<'_> {
     }
 
     fn renumber(&mut self, domain: u16, time: u64, first: u64) {
-        self.encoder.renumber(domain, time, first).unwrap();
+        self.encoder.domain(domain).renumber(time, first).unwrap();
     }
 }

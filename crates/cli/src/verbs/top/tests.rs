@@ -97,10 +97,10 @@ fn several_domains() -> Vec<u8> {
         let block = Block { length: 1 + turn % 30, samples: 1, source: Source::Minor };
         let frames = [0x1000, 0x2000 + turn % 9];
         let frames = Frames::Whole(&frames);
-        alive.push(encoder.alloc(domain, time, block, frames, &mut &table).unwrap());
+        alive.push(encoder.domain(domain).alloc(time, block, frames, &mut &table).unwrap());
         if alive.len() > 100 {
             let id = alive.swap_remove((turn * 7 % 100) as usize);
-            encoder.collect(0, time, id, &mut &table).unwrap();
+            encoder.domain(0).collect(time, id, &mut &table).unwrap();
         }
     }
     encoder.finish(&mut &table).unwrap()

@@ -184,9 +184,10 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         }
     }
 
-    /// Lets the domain, which begins at `time` if it is new, number its next
-    /// allocations from `first` on: see [`crate::Encoder::renumber`].
-    pub(super) fn renumber(&mut self, time: u64, first: u64) -> Result<(), WriteError> {
+    /// Numbers the domain's next allocations from `first` on, to copy a trace with
+    /// its ids. The domain begins at `time` if it is new. Ids grow within a domain;
+    /// the caller ensures that none is used twice.
+    pub fn renumber(&mut self, time: u64, first: u64) -> Result<(), WriteError> {
         self.check_event(time)?;
         let known = self.domains.list.get(self.index);
         let grows = known.is_none_or(|known| first >= known.ids.next || known.is_unused());

@@ -80,110 +80,20 @@ impl<W: Write> Encoder<W> {
         Ok(Encoder { domains: Domains::new(shared, info.domain, info.start_time) })
     }
 
-    /// Starts another trace in the same output, as [`new`](Encoder::new) does: whatever was not
-    /// flushed is forgotten.
-    pub fn restart(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
-        let shared = &mut self.domains.shared;
-        let info = writable(info, shared.version)?;
-        shared.pid = info.pid;
-        shared.free_id = 0;
-        shared.locations.clear();
-        info.put(&mut shared.locations, shared.version);
-        shared.out.write_all(shared.locations.as_slice())?;
-        self.domains.restart(info.domain, info.start_time);
-        Ok(())
-    }
-
     /// One domain, looked up once for many events.
     #[inline]
     pub fn domain(&mut self, number: u16) -> DomainEncoder<'_, W> {
         DomainEncoder::new(&mut self.domains, number)
     }
 
-    /// Writes an allocation and returns its id.
-    #[inline]
-    pub fn alloc(
-        &mut self,
-        domain: u16,
-        time: u64,
-        block: Block,
-        frames: Frames<'_>,
-        locate: &mut impl Locate,
-    ) -> Result<u64, WriteError> {
-        self.domain(domain).alloc(time, block, frames, locate)
-    }
-
-    /// Writes a promotion.
-    pub fn promote(
-        &mut self,
-        domain: u16,
-        time: u64,
-        id: u64,
-        locate: &mut impl Locate,
-    ) -> Result<(), WriteError> {
-        self.domain(domain).promote(time, id, locate)
-    }
-
-    /// Writes a collection.
-    pub fn collect(
-        &mut self,
-        domain: u16,
-        time: u64,
-        id: u64,
-        locate: &mut impl Locate,
-    ) -> Result<(), WriteError> {
-        self.domain(domain).collect(time, id, locate)
-    }
-
-    /// The id that the domain's next allocation will get.
-    pub fn next_id(&self, domain: u16) -> Option<u64> {
-        let domain = self.domains.list.get(self.domains.index(domain)?)?;
-        Some(domain.next_id(&self.domains.shared))
-    }
-
-    /// Numbers the domain's next allocations from `first` on, to copy a trace with
-    /// its ids. The domain begins at `time` if it is new. Ids grow within a domain;
-    /// the caller ensures that none is used twice.
-    pub fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
-        self.domain(domain).renumber(time, first)
-    }
-
-    /// Writes all open packets that have events.
-    pub fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
-        let Domains { shared, list, .. } = &mut self.domains;
-        for domain in list {
-            domain.flush(shared, locate)?;
-        }
-        shared.out.flush()?;
-        Ok(())
-    }
-
-    /// Has the trace cover its program until this time, with or without events: writes what is
-    /// open, and an empty packet if the last one ends before. Nothing may be written afterwards.
-    pub fn cover(&mut self, time: u64, locate: &mut impl Locate) -> Result<(), WriteError> {
-        self.flush(locate)?;
-        let Domains { shared, list, .. } = &mut self.domains;
-        let latest = list.iter().map(|domain| domain.end).max();
-        match list.first_mut().filter(|_| latest.is_none_or(|latest| latest < time)) {
-            Some(domain) => Ok(domain.cover(shared, time, locate)?),
-            None => Ok(()),
-        }
-    }
-
     /// Ends the trace and returns the output.
     pub fn finish(mut self, locate: &mut impl Locate) -> Result<W, WriteError> {
-        self.end(locate)?;
+        self.write_rest(locate)?;
         Ok(self.domains.shared.out)
     }
 
-    /// The output, for instance to set the [`Completion`] of the trace.
-    pub fn output_mut(&mut self) -> &mut W {
-        &mut self.domains.shared.out
-    }
-
-    /// Ends the trace but keeps the output and all memory, for a process that is
-    /// about to exit. Nothing may be written afterwards.
-    pub fn end(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
+    /// Writes all that is left. Nothing may be written afterwards.
+    fn write_rest(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
         let Domains { shared, list, .. } = &mut self.domains;
         for domain in list {
             domain.finish(shared, locate)?;
@@ -236,15 +146,24 @@ impl<W: Write> EventSink for Encoder<W> {
     }
 
     fn next_id(&self, domain: u16) -> Option<u64> {
-        Encoder::next_id(self, domain)
+        let domain = self.domains.list.get(self.domains.index(domain)?)?;
+        Some(domain.next_id(&self.domains.shared))
     }
 
     fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
-        Encoder::renumber(self, domain, time, first)
+        self.domain(domain).renumber(time, first)
     }
 
+    /// Writes what is open, and an empty packet if the last one ends before. Nothing may be
+    /// written afterwards.
     fn cover(&mut self, time: u64, mut locate: &mut dyn Locate) -> Result<(), WriteError> {
-        Encoder::cover(self, time, &mut locate)
+        self.flush(&mut locate)?;
+        let Domains { shared, list, .. } = &mut self.domains;
+        let latest = list.iter().map(|domain| domain.end).max();
+        match list.first_mut().filter(|_| latest.is_none_or(|latest| latest < time)) {
+            Some(domain) => Ok(domain.cover(shared, time, &mut locate)?),
+            None => Ok(()),
+        }
     }
 
     fn finish(self: Box<Self>, mut locate: &mut dyn Locate) -> Result<W, WriteError> {
@@ -264,7 +183,15 @@ impl<W: Write> LiveSink for Encoder<W> {
     }
 
     fn restart(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
-        self.restart(info)
+        let shared = &mut self.domains.shared;
+        let info = writable(info, shared.version)?;
+        shared.pid = info.pid;
+        shared.free_id = 0;
+        shared.locations.clear();
+        info.put(&mut shared.locations, shared.version);
+        shared.out.write_all(shared.locations.as_slice())?;
+        self.domains.restart(info.domain, info.start_time);
+        Ok(())
     }
 
     #[inline]
@@ -273,15 +200,20 @@ impl<W: Write> LiveSink for Encoder<W> {
     }
 
     fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
-        self.flush(locate)
+        let Domains { shared, list, .. } = &mut self.domains;
+        for domain in list {
+            domain.flush(shared, locate)?;
+        }
+        shared.out.flush()?;
+        Ok(())
     }
 
     fn end(&mut self, time: u64, locate: &mut impl Locate) -> Result<(), WriteError> {
         self.cover(time, locate)?;
-        self.end(locate)
+        self.write_rest(locate)
     }
 
     fn output_mut(&mut self) -> &mut W {
-        self.output_mut()
+        &mut self.domains.shared.out
     }
 }
