@@ -67,19 +67,17 @@ fn status(process: &Process) -> Status {
         program: ProcessFacts::gather().executable,
         version: crate::VERSION.to_owned(),
         runtime,
-        trace: tracer::traced_file().unwrap_or_default(),
+        trace: tracer::live_session().map(|session| session.file()).unwrap_or_default(),
         snapshots,
     }
 }
 
 /// Writes everything recorded so far.
 fn flush() -> Answer {
-    if tracer::traced_file().is_none() {
-        Err("the program is not traced, so there is nothing to write".into())
-    } else if tracer::flush_signal_safe(LONGEST_FLUSH) {
-        Ok(Flushed {}.to_string())
-    } else {
-        Err(format!("the trace was not written within {} s", LONGEST_FLUSH.as_secs()))
+    match tracer::live_session() {
+        None => Err("the program is not traced, so there is nothing to write".into()),
+        Some(session) if session.flush_signal_safe(LONGEST_FLUSH) => Ok(Flushed {}.to_string()),
+        Some(_) => Err(format!("the trace was not written within {} s", LONGEST_FLUSH.as_secs())),
     }
 }
 

@@ -138,7 +138,7 @@ impl Process {
     }
 
     fn next_name(&self) -> PathBuf {
-        self.names.next(tracer::traced_file().as_deref())
+        self.names.next(tracer::live_session().map(|session| session.file()).as_deref())
     }
 
     /// Takes a snapshot at the next safe point, after one that is being taken. On threads of

@@ -59,7 +59,7 @@ pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
 pub(crate) use options::{Locator, Namer, Options, Tracking, WhenFull};
 pub(crate) use process::{
-    flush_signal_safe, on_start_in_child, session_in_this_process, start, traced_file,
+    flush_signal_safe, live_session, on_start_in_child, session_in_this_process, start,
 };
 pub(crate) use recorder::Tracked;
 pub(crate) use session::Session;

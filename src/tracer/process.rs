@@ -1,6 +1,5 @@
 //! The session of this process: at most one at a time. Its exit and its forks.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -51,11 +50,9 @@ pub(crate) fn flush_signal_safe(longest: Duration) -> bool {
     session.is_some_and(|session| session.flush_signal_safe(longest))
 }
 
-/// The file that this process traces into, while it does. Not inside hooks.
-pub(crate) fn traced_file() -> Option<PathBuf> {
-    let active = active();
-    let session = active.as_ref().filter(|session| session.is_live() && !session.has_forked())?;
-    Some(PathBuf::from(session.output_name.clone()))
+/// The session of this process, while it traces. Not inside hooks.
+pub(crate) fn live_session() -> Option<Arc<Session>> {
+    active().clone().filter(|session| session.is_live() && !session.has_forked())
 }
 
 /// Called with the session of a forked child, when that starts.

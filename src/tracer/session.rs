@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -192,6 +193,11 @@ impl Session {
 
     pub(crate) fn registry(&self) -> MutexGuard<'_, MutatorRegistry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file that it began with.
+    pub(crate) fn file(&self) -> PathBuf {
+        PathBuf::from(self.output_name.clone())
     }
 
     // --- Requests to the writer thread ---

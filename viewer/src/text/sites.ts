@@ -2,7 +2,7 @@
 
 import type { By, Site } from "../query/types";
 
-/** Characters that would hide, break or turn around the text: as crates/export/src/escape.rs has them. */
+/** Characters that would hide, break or turn around the text: as crates/report/src/escape.rs has them. */
 const UNPRINTABLE = /[\p{Cc}\u00ad\u061c\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff\ufff9-\ufffb\u00a0\u1680\u{e0000}-\u{e007f}]/gu;
 
 /** The text with such characters written out. */

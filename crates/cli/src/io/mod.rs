@@ -5,10 +5,12 @@
 //! a trace while it is written, [`sidecar`] reads the file beside it, which is at [`sidecar_path`], and [`live_sidecar`] as it grows; [`live_target`] finds the
 //! trace that a process writes.
 //!
-//! From trace to trace: [`rewrite`].
+//! From trace to trace: [`rewrite`]. [`library`] finds what is loaded into a program, [`executable`] says whether it can be.
 
 mod decompressed;
+pub(crate) mod executable;
 pub(crate) mod input;
+pub(crate) mod library;
 pub(crate) mod lifecycle;
 pub(crate) mod live_sidecar;
 pub(crate) mod live_target;

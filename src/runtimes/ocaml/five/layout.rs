@@ -89,6 +89,12 @@ layout! {
     }
 }
 
+/// The release of a program that does not state it, if its heap can be walked.
+pub(super) const WALKABLE: &str = "5.3";
+
+/// Of rows without a heap.
+pub(super) const NOT_WALKABLE: &str = "heap snapshots of OCaml 5 are supported for 5.3 only";
+
 const V5_3: KnownRelease = KnownRelease {
     releases: minor(3),
     state: STATE_5_3,

@@ -5,9 +5,7 @@
 //! only wait for it, and report at its end what was traced.
 
 mod closing;
-mod executable;
 mod journal;
-mod library;
 mod next_steps;
 mod programs;
 mod signals;
@@ -24,6 +22,7 @@ use heaptap_settings::{self as settings, Syntax, Trigger, VARIABLES, Variable, f
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
+use crate::io::{executable, library};
 use crate::text::escape;
 
 /// Run a program and trace its allocations

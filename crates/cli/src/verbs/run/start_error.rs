@@ -9,8 +9,8 @@ use std::io;
 
 use rustix::io::Errno;
 
-use super::executable::locate;
 use crate::exit_status::Failure;
+use crate::io::executable::locate;
 
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;

@@ -31,7 +31,7 @@ mod watcher;
 use std::sync::OnceLock;
 
 use super::domain::domain;
-use super::layout::KnownRelease;
+use super::layout::{self, KnownRelease};
 use super::symbols::Runtime;
 use crate::runtimes::attach::Refusal;
 use crate::runtimes::ocaml::heap::{BlockWriter, CodeKind, Globals, OcamlHeap, VersionHeap};
@@ -68,7 +68,7 @@ fn heap() -> Option<&'static Heap> {
 
 impl VersionHeap for Heap {
     const VERSION: MajorVersion = MajorVersion::Five;
-    const RELEASE: &'static str = "5.3";
+    const RELEASE: &'static str = layout::WALKABLE;
 
     fn code(&self) -> &CodeKind {
         &self.variables.code

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::runtimes::attach::Refusal;
 use crate::runtimes::attach::symbols::{Symbol, code_of, function, functions, needed};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
-use crate::runtimes::ocaml::five::layout::{HeapLayout, KnownRelease, ParamsLayout, StateLayout};
+use crate::runtimes::ocaml::five::layout::{
+    HeapLayout, KnownRelease, NOT_WALKABLE, ParamsLayout, StateLayout,
+};
 use crate::runtimes::ocaml::five::symbols::{Runtime, ScanningAction};
 use crate::runtimes::ocaml::heap::CodeKind;
 use crate::runtimes::ocaml::{MajorVersion, Releases};
@@ -71,7 +73,7 @@ impl Variables {
         let KnownRelease { releases, state: layout, params: Some(params), heap: Some(heap) } =
             known
         else {
-            return Err(Refusal::Snapshots("heap snapshots of OCaml 5 are supported for 5.3 only"));
+            return Err(Refusal::Snapshots(NOT_WALKABLE));
         };
         let (found, []) =
             functions([c"caml_accum_orphan_heap_stats", c"caml_orphan_finalisers"], [])?;

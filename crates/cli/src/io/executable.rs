@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a program cannot be traced, as far as its file tells. What cannot be
 /// found or is no executable is left to whoever starts it.
-pub(super) fn why_not(program: &OsStr) -> Option<String> {
+pub(crate) fn why_not(program: &OsStr) -> Option<String> {
     let path = locate(program)?;
     let mut file = File::open(&path).ok()?;
     if file.metadata().is_ok_and(|metadata| metadata.mode() & 0o6000 != 0) {
@@ -111,7 +111,7 @@ fn has_our_note(notes: &[u8]) -> bool {
 }
 
 /// The file that a shell would run.
-pub(super) fn locate(program: &OsStr) -> Option<PathBuf> {
+pub(crate) fn locate(program: &OsStr) -> Option<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
     }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use heaptap_settings as settings;
 
-use super::executable;
 use crate::exit_status::Failure;
+use crate::io::executable;
 
 const NAME: &str = "libheaptap.so";
 
 /// The library: named by `HEAPTAP_LIBRARY`, or found beside this
 /// program when both are installed or built.
-pub(super) fn find() -> Result<OsString, Failure> {
+pub(crate) fn find() -> Result<OsString, Failure> {
     let named = std::env::var_os(settings::LIBRARY.name).map(PathBuf::from);
     // Without /proc, as in a chroot: as this program was called.
     let called = || std::env::args_os().next().and_then(|name| executable::locate(&name));
