@@ -22,10 +22,8 @@ pub const FILE: Variable = Variable {
     children: Inheritance::WithFollow,
     option: Some(RunOption {
         short: Some('o'),
-        long: "output",
-        value_name: Some("FILE"),
         default: Some("%e-%p.ctf"),
-        turns_off: None,
+        ..RunOption::with_value("output", "FILE")
     }),
 };
 
@@ -40,10 +38,8 @@ pub const RATE: Variable = Variable {
     children: Inheritance::WithFollow,
     option: Some(RunOption {
         short: Some('r'),
-        long: "rate",
-        value_name: Some("RATE"),
         default: Some("1e-5"),
-        turns_off: None,
+        ..RunOption::with_value("rate", "RATE")
     }),
 };
 
@@ -56,13 +52,7 @@ pub const FRAMES: Variable = Variable {
     meaning: "The most frames in a backtrace, of which the innermost are kept",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "frames",
-        value_name: Some("N"),
-        default: None,
-        turns_off: None,
-    }),
+    option: Some(RunOption::with_value("frames", "N")),
 };
 
 /// The seed of the sampler. 0 is the default.
@@ -74,13 +64,7 @@ pub const SEED: Variable = Variable {
     meaning: "The seed of the sampler: with the same seed, the same program gives the same samples",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "seed",
-        value_name: Some("N"),
-        default: None,
-        turns_off: None,
-    }),
+    option: Some(RunOption::with_value("seed", "N")),
 };
 
 /// Whether children are traced too.
@@ -92,13 +76,7 @@ pub const FOLLOW: Variable = Variable {
     meaning: "Trace the program's children too, each into its own file, whose name needs `%p`",
     reader: Reader::Attached,
     children: Inheritance::Always,
-    option: Some(RunOption {
-        short: None,
-        long: "follow",
-        value_name: None,
-        default: None,
-        turns_off: None,
-    }),
+    option: Some(RunOption::flag("follow")),
 };
 
 /// Which programs are traced.
@@ -110,13 +88,7 @@ pub const ONLY: Variable = Variable {
     meaning: "Trace only programs of these names (with or without `.exe`) or paths, wherever the command starts them",
     reader: Reader::Attached,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "only",
-        value_name: Some("NAME"),
-        default: None,
-        turns_off: None,
-    }),
+    option: Some(RunOption::with_value("only", "NAME")),
 };
 
 /// When heap snapshots are taken.
@@ -128,13 +100,7 @@ pub const SNAPSHOT: Variable = Variable {
     meaning: "When to take snapshots of the heap, besides those that `heaptap snapshot` asks for",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "snapshot",
-        value_name: Some("WHEN"),
-        default: None,
-        turns_off: None,
-    }),
+    option: Some(RunOption::with_value("snapshot", "WHEN")),
 };
 
 /// The names of heap snapshots that are taken by themselves.
@@ -147,13 +113,7 @@ pub const SNAPSHOT_FILE: Variable = Variable {
               from 1, and `%p`, `%e`, `%t` and `%%` for the same as in the trace's",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "snapshot-file",
-        value_name: Some("FILE"),
-        default: None,
-        turns_off: None,
-    }),
+    option: Some(RunOption::with_value("snapshot-file", "FILE")),
 };
 
 /// Whether the process takes commands.
@@ -165,13 +125,10 @@ pub const LISTEN: Variable = Variable {
     meaning: "Take commands on a socket, such as those of `heaptap snapshot`, with or without a trace",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "no-listen",
-        value_name: None,
-        default: None,
-        turns_off: Some("Take no commands: `heaptap snapshot` cannot reach the program"),
-    }),
+    option: Some(RunOption::turning_off(
+        "no-listen",
+        "Take no commands: `heaptap snapshot` cannot reach the program",
+    )),
 };
 
 /// Whether the time line is recorded.
@@ -184,15 +141,10 @@ pub const TIMELINE: Variable = Variable {
               trace whose name ends in `.probes`",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "no-timeline",
-        value_name: None,
-        default: None,
-        turns_off: Some(
-            "Record no time line: there is a file `.probes` only if the program has probes",
-        ),
-    }),
+    option: Some(RunOption::turning_off(
+        "no-timeline",
+        "Record no time line: there is a file `.probes` only if the program has probes",
+    )),
 };
 
 /// The most MiB of a file of probes, unless another limit is set.
@@ -208,13 +160,7 @@ pub const PROBES_LIMIT: Variable = Variable {
               below it",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption {
-        short: None,
-        long: "probes-limit",
-        value_name: Some("MIB"),
-        default: None,
-        turns_off: None,
-    }),
+    option: Some(RunOption::with_value("probes-limit", "MIB")),
 };
 
 /// Where `heaptap run` reads what was traced.

@@ -45,6 +45,20 @@ pub struct RunOption {
 }
 
 impl RunOption {
+    /// One without a value.
+    pub(crate) const fn flag(long: &'static str) -> RunOption {
+        RunOption { short: None, long, value_name: None, default: None, turns_off: None }
+    }
+
+    pub(crate) const fn with_value(long: &'static str, value_name: &'static str) -> RunOption {
+        RunOption { value_name: Some(value_name), ..RunOption::flag(long) }
+    }
+
+    /// One that does `what`: see [`RunOption::turns_off`].
+    pub(crate) const fn turning_off(long: &'static str, what: &'static str) -> RunOption {
+        RunOption { turns_off: Some(what), ..RunOption::flag(long) }
+    }
+
     /// As it is typed: `-r, --rate RATE`.
     pub fn usage(&self) -> String {
         let short = self.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
