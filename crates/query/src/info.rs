@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::answer::json;
 use crate::request::TraceRequest;
-use crate::selection::source_name;
 use crate::traces::{Found, Traces};
 
 #[derive(Serialize)]
@@ -96,11 +95,11 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
 /// in the table.
 fn classes(archive: &Archive) -> (BTreeSet<u16>, BTreeSet<&'static str>) {
     if let Some(classes) = archive.aggregate.classes() {
-        return classes.map(|(domain, source)| (domain, source_name(source))).unzip();
+        return classes.map(|(domain, source)| (domain, source.name())).unzip();
     }
     let all = archive.blocks.all(&archive.aggregate);
     let blocks = archive.blocks.selected(&archive.aggregate, &all);
-    blocks.map(|block| (block.domain, source_name(block.source))).unzip()
+    blocks.map(|block| (block.domain, block.source.name())).unzip()
 }
 
 /// What a reader of the figures should know. That the end is missing is [`Info::cut_short`].

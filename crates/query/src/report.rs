@@ -1,5 +1,6 @@
 //! The figures of `heaptap report` and `heaptap hot`.
 
+use heaptap_report::Depth;
 use heaptap_report::figures::{Figures, TableOptions, fragments};
 use heaptap_report::rows::By;
 
@@ -41,10 +42,8 @@ pub(crate) fn hot(
 
 /// Fails unless rows are frames.
 pub(crate) fn needs_frames(by: By) -> Result<(), String> {
-    match by {
-        By::Function | By::Location | By::File | By::Module => Ok(()),
-        By::Label | By::Domain | By::Source => {
-            Err("calls have no label, domain or source; filter by them instead".to_owned())
-        }
+    match by.depth(Depth::Whole) {
+        Depth::Whole => Ok(()),
+        _ => Err("calls have no label, domain or source; filter by them instead".to_owned()),
     }
 }

@@ -55,15 +55,7 @@ fn span(ends: Option<(f64, Option<f64>)>) -> Span {
     Span { from: from.ceil() as u64, to: to.map_or(u64::MAX, |to| to.floor() as u64) }
 }
 
-const SOURCES: [(&str, Source); 3] =
-    [("minor", Source::Minor), ("major", Source::Major), ("external", Source::External)];
-
 fn source(name: &str) -> Result<Source, String> {
-    let found = SOURCES.iter().find(|(known, _)| *known == name).map(|&(_, source)| source);
+    let found = Source::ALL.into_iter().find(|source| source.name() == name);
     found.ok_or_else(|| format!("{name} is not a source: minor, major or external"))
-}
-
-/// The name of a source in requests and answers.
-pub(crate) fn source_name(source: Source) -> &'static str {
-    SOURCES.iter().find(|(_, known)| *known == source).map_or("", |&(name, _)| name)
 }

@@ -147,7 +147,7 @@ impl Traces {
     /// The aggregate that a request is about.
     pub(crate) fn find(&mut self, of: &TraceRequest) -> Result<Found, String> {
         let archive = self.archive(of.trace)?;
-        let depth = depth(of.by);
+        let depth = of.by.depth(Depth::Whole);
         let at = of.at.map(|at| at as u64).filter(|_| of.metric == Metric::At);
         let survived = of.metric == Metric::Survived;
         let old_before = of.old_before.map(|time| time as u64).filter(|_| survived);
@@ -264,15 +264,5 @@ impl TraceRequest {
     pub(crate) fn view(&self) -> TableView {
         let at = self.at.map(|at| at as u64);
         TableView { by: self.by, metric: self.metric, at }
-    }
-}
-
-/// How much of each stack the rows need.
-fn depth(by: By) -> Depth {
-    match by {
-        By::Function | By::Location | By::File | By::Module => Depth::Whole,
-        By::Label => Depth::Label,
-        By::Domain => Depth::Domain,
-        By::Source => Depth::Source,
     }
 }

@@ -6,6 +6,7 @@ use heaptap_trace::{LocationTable, NameId, NamedLocation, Source};
 
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::counts::Counts;
+use crate::depth::Depth;
 use crate::names::{module_of, shown};
 pub use crate::site::Site;
 
@@ -27,6 +28,18 @@ pub enum By {
     Domain,
     /// Where the block was allocated. Needs [`crate::Depth::Source`].
     Source,
+}
+
+impl By {
+    /// How much of each stack a table of these rows needs: `of_frames` if they are frames.
+    pub fn depth(self, of_frames: Depth) -> Depth {
+        match self {
+            By::Function | By::Location | By::File | By::Module => of_frames,
+            By::Label => Depth::Label,
+            By::Domain => Depth::Domain,
+            By::Source => Depth::Source,
+        }
+    }
 }
 
 /// A row of a table.

@@ -1,6 +1,7 @@
 //! The options that select blocks, and the syntax of times, sizes and shares.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use heaptap_report::{Regex, Selection, Span};
 use heaptap_trace::Source;
 
@@ -54,29 +55,28 @@ pub(crate) struct Filters {
     domain: Vec<u16>,
 
     /// Only blocks allocated there
-    #[arg(long, value_enum)]
-    source: Vec<BlockSource>,
+    #[arg(long, value_parser = block_source())]
+    source: Vec<Source>,
+}
+
+/// Parses one of these names. Each value has its name and its help.
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
+    all: [(T, &'static str, &'static str); N],
+) -> impl TypedValueParser<Value = T> {
+    let names = all.each_ref().map(|(_, name, help)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(names).try_map(move |chosen| {
+        let found = all.iter().find(|(_, name, _)| *name == chosen);
+        found.map(|(value, ..)| value.clone()).ok_or("no such value")
+    })
 }
 
 /// Where a block was allocated.
-#[derive(Clone, Copy, ValueEnum)]
-enum BlockSource {
-    /// In the minor heap
-    Minor,
-    /// Directly in the major heap
-    Major,
-    /// Outside the heap: bigarrays, buffers of channels
-    External,
-}
-
-impl BlockSource {
-    fn source(self) -> Source {
-        match self {
-            BlockSource::Minor => Source::Minor,
-            BlockSource::Major => Source::Major,
-            BlockSource::External => Source::External,
-        }
-    }
+fn block_source() -> impl TypedValueParser<Value = Source> {
+    one_of([
+        (Source::Minor, "minor", "In the minor heap"),
+        (Source::Major, "major", "Directly in the major heap"),
+        (Source::External, "external", "Outside the heap: bigarrays, buffers of channels"),
+    ])
 }
 
 impl Filters {
@@ -100,7 +100,7 @@ impl Filters {
                 "--max-lifetime",
             )?,
             domains: self.domain.clone(),
-            sources: self.source.iter().map(|source| source.source()).collect(),
+            sources: self.source.clone(),
         })
     }
 
@@ -126,9 +126,7 @@ impl Filters {
             size.iter().for_each(|size| add(option, &size.to_string()));
         }
         self.domain.iter().for_each(|domain| add("--domain", &domain.to_string()));
-        for source in self.source.iter().filter_map(ValueEnum::to_possible_value) {
-            add("--source", source.get_name());
-        }
+        self.source.iter().for_each(|source| add("--source", source.name()));
         words.join(" ")
     }
 

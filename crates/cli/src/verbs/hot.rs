@@ -11,7 +11,7 @@ use heaptap_report::{Depth, Options};
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::{Filters, parse_share};
 use crate::analysis::recursion::{Recursion, say_omitted};
-use crate::analysis::view::View;
+use crate::analysis::view::{View, check_frames};
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::output::print_figures;
@@ -59,7 +59,7 @@ pub(crate) struct Hot {
 
 impl Hot {
     pub(crate) fn run(&self) -> VerbResult {
-        self.view.by.check_frames("hot")?;
+        check_frames(self.view.by, "hot")?;
         let options = Options {
             selection: self.filters.selection()?,
             depth: Depth::Whole,

@@ -138,7 +138,7 @@ impl<W: Write + Send> BlockTables<W> {
             last_stack: LastStack::default(),
             left_out: FrameSite::named("(frames left out)"),
             no_frame: FrameSite::named(""),
-            sources: ["minor", "major", "external"].map(ByteArray::from),
+            sources: Source::ALL.map(|source| ByteArray::from(source.name())),
             labels: HashMap::new(),
             most_frames,
             block_count: 0,

@@ -27,6 +27,16 @@ pub enum Source {
     External = 2,
 }
 
+impl Source {
+    /// All of them.
+    pub const ALL: [Source; 3] = [Source::Minor, Source::Major, Source::External];
+
+    /// Its name in text, in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        ["minor", "major", "external"][self as usize]
+    }
+}
+
 /// The size and origin of a sampled block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::slice;
 
 use clap::{Args, ValueHint};
-use heaptap_report::Options;
 use heaptap_report::figures::units::count;
 use heaptap_report::figures::{ChangeRow, Comparison, TraceFigures, comparison, sized};
+use heaptap_report::{Depth, Options};
 use serde::Serialize;
 
 use crate::analysis::aggregate::AggregatedTrace;
@@ -111,7 +111,7 @@ impl Diff {
     fn read(&self, files: &[PathBuf]) -> Result<AggregatedTrace, Failure> {
         let options = Options {
             selection: self.filters.selection()?,
-            depth: self.view.by.depth(),
+            depth: self.view.by.depth(Depth::Innermost),
             at: self.view.at,
             ..Options::default()
         };

@@ -6,7 +6,7 @@ use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTabl
 
 use crate::text::json;
 
-use super::lines::{EventLines, source_name};
+use super::lines::EventLines;
 use super::stack::StackText;
 
 pub(super) struct JsonLines;
@@ -34,7 +34,7 @@ impl EventLines for JsonLines {
         )?;
         if let EventKind::Alloc(allocation) = event.kind {
             let Allocation { length, samples, backtrace, .. } = allocation;
-            let source = source_name(allocation.source);
+            let source = allocation.source.name();
             let (depth, common) = (backtrace.frames.len(), backtrace.common_prefix);
             write!(
                 out,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heaptap_trace::{Code, Event, LocationTable, Source};
+use heaptap_trace::{Code, Event, LocationTable};
 
 use super::stack::StackText;
 
@@ -19,12 +19,4 @@ pub(super) trait EventLines {
 
     /// Appends the text of a frame to a line.
     fn put_frame(line: &mut Vec<u8>, first: bool, code: Code, table: &LocationTable);
-}
-
-pub(super) fn source_name(source: Source) -> &'static str {
-    match source {
-        Source::Minor => "minor",
-        Source::Major => "major",
-        Source::External => "external",
-    }
 }

@@ -6,7 +6,7 @@ use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTabl
 
 use crate::text::escape;
 
-use super::lines::{EventLines, source_name};
+use super::lines::EventLines;
 use super::stack::StackText;
 
 pub(super) struct TextLines;
@@ -23,7 +23,7 @@ impl EventLines for TextLines {
         match event.kind {
             EventKind::Alloc(allocation) => {
                 let Allocation { id, length, samples, backtrace, .. } = allocation;
-                let source = source_name(allocation.source);
+                let source = allocation.source.name();
                 let (depth, common) = (backtrace.frames.len(), backtrace.common_prefix);
                 write!(
                     out,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_export::{ExportInput, Format};
-use heaptap_report::{Options, StackShape};
+use heaptap_report::{Metric, Options, StackShape};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::archive::PageSize;
@@ -25,7 +25,7 @@ use crate::analysis::heap::page_snapshots::PageFiles;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::several::TracePart;
-use crate::analysis::view::Measure;
+use crate::analysis::view::metric;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
@@ -104,8 +104,8 @@ pub(crate) struct Export {
 
     /// What `folded`, which has one number for each stack, measures in a trace; `allocated` if
     /// not given
-    #[arg(long, value_enum)]
-    metric: Option<Measure>,
+    #[arg(long, value_parser = metric())]
+    metric: Option<Metric>,
 
     #[command(flatten)]
     recursion: Recursion,
@@ -256,7 +256,7 @@ impl Export {
             aggregate: &trace.aggregate,
             info: trace.info(),
             locations: trace.locations(),
-            metric: self.metric.unwrap_or(Measure::Allocated).metric(),
+            metric: self.metric.unwrap_or_default(),
             shape: StackShape {
                 fold: self.recursion.fold(),
                 frames: self.frames.map(|frames| frames as usize),

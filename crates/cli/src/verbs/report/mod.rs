@@ -14,7 +14,7 @@ use heaptap_report::{Depth, Options};
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
 use crate::analysis::heap::snapshot_holders::HolderOptions;
-use crate::analysis::view::View;
+use crate::analysis::view::{View, check_frames};
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
@@ -95,20 +95,20 @@ impl Report {
         let files = named_or_newest(&self.files)?;
         let by = self.view.by;
         if self.callers.is_some() {
-            by.check_frames("--callers")?;
+            check_frames(by, "--callers")?;
         }
         let options = Options {
             selection: self.filters.selection()?,
-            depth: if self.callers.is_some() { Depth::Whole } else { by.depth() },
+            depth: if self.callers.is_some() { Depth::Whole } else { by.depth(Depth::Innermost) },
             at: self.view.at,
             ..Options::default()
         };
         let rows = Options {
             selection: options.selection.clone(),
-            depth: by.depth(),
+            depth: by.depth(Depth::Innermost),
             ..Options::default()
         };
-        let holders = self.holders.join(&files, by.by(), rows)?;
+        let holders = self.holders.join(&files, by, rows)?;
         let trace = AggregatedTrace::read(&files, options)?;
         self.view.check(&trace)?;
         let table = TableOptions { view: self.view.table(), top: self.top, callers: self.callers };

@@ -32,7 +32,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use heaptap_report::Regex;
+use heaptap_report::rows::By;
+use heaptap_report::{Metric, Regex};
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use ratatui::{DefaultTerminal, Terminal};
@@ -40,7 +41,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
-use crate::analysis::view::{Measure, RowKind};
+use crate::analysis::view::{metric, row_kind};
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::live_target::LiveTarget;
 use crate::io::live_trace::{self, LiveState};
@@ -88,12 +89,12 @@ pub(crate) struct Top {
     trace: Option<PathBuf>,
 
     /// What a row is, at first
-    #[arg(long, value_enum, default_value_t = RowKind::Function)]
-    by: RowKind,
+    #[arg(long, value_parser = row_kind(), default_value = "function")]
+    by: By,
 
     /// What is measured, at first
-    #[arg(long, value_enum, default_value_t = Measure::Live)]
-    metric: Measure,
+    #[arg(long, value_parser = metric(), default_value = "live")]
+    metric: Metric,
 
     /// Only blocks with a frame whose function or file matches, at first
     #[arg(long, value_name = "REGEX")]
@@ -120,7 +121,7 @@ impl Top {
         let filter = self.filter.as_deref().map(Regex::new).transpose();
         let filter =
             filter.map_err(|error| Failure::Trouble(format!("--filter {pattern}: {error}")))?;
-        let (by, metric) = (self.by.by(), self.metric.metric());
+        let (by, metric) = (self.by, self.metric);
         let query = Query { by, metric, filter, moment: None, old_before: None };
         let trace = LiveTarget::find(&one_or_newest(self.trace.as_deref())?)?.open()?;
         // What is wrong with the trace comes first: no terminal would help.

@@ -141,7 +141,7 @@ impl Session {
         look: impl FnOnce(&TraceInfo, &Aggregate, &LocationTable) -> T,
     ) -> Option<T> {
         let FiguresSoFar { info, aggregate: whole, blocks, locations } = self.live.figures()?;
-        let depth = depth_of(query.by);
+        let depth = query.by.depth(Depth::Whole);
         let old_before = query.old_before.filter(|_| query.metric == Metric::Survived);
         if query.filter.is_none() && query.moment.is_none() && old_before.is_none() {
             if depth == Depth::Whole {
@@ -160,15 +160,5 @@ impl Session {
             None => blocks.aggregate_until(moment, whole, locations, &options),
         };
         Some(look(info, &aggregate, locations))
-    }
-}
-
-/// How much of each stack rows of this kind need.
-fn depth_of(by: By) -> Depth {
-    match by {
-        By::Function | By::Location | By::File | By::Module => Depth::Whole,
-        By::Label => Depth::Label,
-        By::Domain => Depth::Domain,
-        By::Source => Depth::Source,
     }
 }
