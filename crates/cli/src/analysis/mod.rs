@@ -2,8 +2,8 @@
 //! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
-//! [`recursion`]; [`live`], a trace that is tailed, and the figures [`so_far`]; what the file beside a trace says
-//! for the web page ([`page_sidecar`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap_report::figures`.
+//! [`recursion`]; [`live`], a trace that is tailed, and the figures [`so_far`];
+//! and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap_report::figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
@@ -13,7 +13,6 @@ mod gzip;
 pub(crate) mod heap;
 pub(crate) mod live;
 pub(crate) mod ocaml_types;
-pub(crate) mod page_sidecar;
 pub(crate) mod parallel;
 pub(crate) mod recursion;
 pub(crate) mod several;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use heaptap_client::{FileIdentity, NamedWriter, WriterSign, WriterWatch, origin};
+use heaptap_report::figures::probes::page::PageSidecar;
 
 use crate::io::sidecar::{CHUNK, ReadSidecar, is_called_sidecar, trace_start};
 use crate::io::sidecar_path::sidecar_path;
@@ -18,6 +19,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// A sidecar of which nobody knows who writes it has ended when it has not grown for so long.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// How long a page may wait while a sidecar is read; the next one has more.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A sidecar that is tailed while it is written.
 pub(crate) struct LiveSidecar {
@@ -54,6 +58,18 @@ impl LiveSidecar {
             watch: WriterWatch::default(),
             read: ReadSidecar::default(),
         }
+    }
+
+    /// That of a trace; `None` for a pipe and for a directory of traces.
+    pub(crate) fn beside(trace: &Path) -> Option<LiveSidecar> {
+        (trace.as_os_str() != "-" && !trace.is_dir()).then(|| LiveSidecar::of(trace))
+    }
+
+    /// What it says by now, for the page; `None` if there is none.
+    pub(crate) fn page(&mut self) -> Option<PageSidecar> {
+        self.poll(Instant::now() + PATIENCE);
+        let problem = self.read.damage().map(|damage| format!("{}: {damage}", self.name()));
+        PageSidecar::new(&self.read.history, problem)
     }
 
     /// Reads what is written so far, until this moment at most. Returns whether there was

@@ -3,14 +3,12 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_report::figures::probes::page::PageSidecar;
 use heaptap_report::figures::units::{bytes, count};
 
 use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed};
 use crate::analysis::filters::Filters;
 use crate::analysis::heap::page_snapshots::{self, PageFiles};
 use crate::analysis::ocaml_types::TypeOptions;
-use crate::analysis::page_sidecar;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::live_sidecar::LiveSidecar;
 use crate::io::notices::say;
@@ -87,11 +85,8 @@ impl HtmlExport<'_> {
 
     /// What the programs say of themselves in the files beside their traces, compressed, if there are any.
     fn sidecars(&self) -> Option<Vec<u8>> {
-        let read = |trace: &PathBuf| {
-            let is_file = trace.as_os_str() != "-" && !trace.is_dir();
-            is_file.then(|| page_sidecar::read(&mut LiveSidecar::of(trace))).flatten()
-        };
-        let documents: Vec<Option<PageSidecar>> = self.files.traces.iter().map(read).collect();
+        let read = |trace: &PathBuf| LiveSidecar::beside(trace)?.page();
+        let documents: Vec<_> = self.files.traces.iter().map(read).collect();
         documents.iter().any(Option::is_some).then(|| {
             let mut text = Vec::new();
             json::put(&mut text, &documents);

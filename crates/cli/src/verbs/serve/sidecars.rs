@@ -1,11 +1,10 @@
 //! What the programs say of themselves, in the files beside the traces. Read when the page asks, each
 //! time only what is new.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::analysis::archive::{Compression, compressed};
-use crate::analysis::page_sidecar;
 use crate::io::live_sidecar::LiveSidecar;
 use crate::text::json;
 
@@ -15,7 +14,7 @@ pub(super) struct Sidecars(Vec<Mutex<Option<LiveSidecar>>>);
 impl Sidecars {
     /// Of the traces at these paths.
     pub(super) fn new(traces: &[PathBuf]) -> Sidecars {
-        Sidecars(traces.iter().map(|trace| Mutex::new(sidecar_of(trace))).collect())
+        Sidecars(traces.iter().map(|trace| Mutex::new(LiveSidecar::beside(trace))).collect())
     }
 
     /// The document about the sidecar of a trace, compressed: `null` if there is none. `None` if there
@@ -23,14 +22,9 @@ impl Sidecars {
     pub(super) fn packed(&self, trace: usize) -> Option<Vec<u8>> {
         // Whatever a panic left behind is only what was read so far.
         let mut sidecar = self.0.get(trace)?.lock().unwrap_or_else(PoisonError::into_inner);
-        let document = sidecar.as_mut().and_then(page_sidecar::read);
+        let document = sidecar.as_mut().and_then(LiveSidecar::page);
         let mut text = Vec::new();
         json::put(&mut text, &document);
         Some(compressed(&text, Compression::fast()))
     }
-}
-
-/// `None` for a pipe and for a directory of traces.
-fn sidecar_of(trace: &Path) -> Option<LiveSidecar> {
-    (trace.as_os_str() != "-" && !trace.is_dir()).then(|| LiveSidecar::of(trace))
 }
