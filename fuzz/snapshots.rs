@@ -1,8 +1,8 @@
 //! Small heap snapshots.
 
 use heaptap_heap::{
-    Encoder, Finaliser, FinaliserKind, Tracked, KindNamespace, MetaKey, Name, Root, RootOwner,
-    Segment, SegmentKind, Workspace,
+    Encoder, Finaliser, FinaliserKind, KindNamespace, MetaKey, Name, Root, RootOwner, Segment,
+    SegmentKind, Tracked, Workspace,
 };
 
 type Snapshot<'w> = Encoder<'w, Vec<u8>>;
