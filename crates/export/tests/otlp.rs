@@ -8,7 +8,7 @@ use std::path::Path;
 use heaptap_export::{ExportInput, Format, options};
 use heaptap_report::rows::By;
 use heaptap_report::{Aggregator, Metric, StackShape};
-use heaptap_trace::{Mode, Reader};
+use heaptap_trace::{EventSource as _, Mode, Reader};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::profiles::v1development::{
     Function, Link, Location, Mapping, Profile, ProfilesData, ProfilesDictionary, Stack,
