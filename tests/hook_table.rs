@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Everything but the implementation. The two other modules are stand-ins.
+/// Everything but the implementation. The three other modules are stand-ins.
 const TABLE: &str = r#"
 #![allow(dead_code, unused_imports)]
 mod runtimes {
@@ -29,6 +29,11 @@ mod runtimes {
             pub(crate) struct Original<F>(std::sync::atomic::AtomicUsize, std::marker::PhantomData<F>);
             impl<F> Original<F> {
                 pub(crate) fn place(&'static self) -> &'static std::sync::atomic::AtomicUsize { &self.0 }
+            }
+        }
+        pub(crate) mod symbols {
+            pub(crate) unsafe fn function_at<F: Copy>(address: usize) -> F {
+                unsafe { std::mem::transmute_copy(&address) }
             }
         }
     }
