@@ -173,7 +173,8 @@ fmt:
 
 .PHONY: clippy
 clippy:
-	$(CARGO) clippy --workspace --features heaptap-export/otlp --all-targets -- -D warnings
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p heaptap-export --features otlp --all-targets -- -D warnings
 	$(CARGO) clippy -p heaptap-cli --no-default-features -- -D warnings
 
 # With HEAPTAP_TEST_ALL a missing tool fails a test instead of skipping it.
