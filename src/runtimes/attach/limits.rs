@@ -27,7 +27,7 @@ struct Limit {
 
 /// Measured: 158 MiB of addresses, of which 128 are for the C library's arena of the writer
 /// thread (`HEAP_MAX_SIZE` in malloc/arena.c, glibc 2.36, and as much again to align it), and
-/// 54 MiB of data at rate 1. Descriptors: trace, sidecar, report, socket, two clients, a
+/// 54 MiB of data at rate 1. Descriptors: trace, sidecar, journal, socket, two clients, a
 /// snapshot, and a file with debug information.
 const LIMITS: [Limit; 3] = [
     Limit {
