@@ -178,16 +178,14 @@ impl Traces {
         if is_read && let Some(regrouped) = archive.aggregate.regrouped(depth, &archive.locations) {
             return Ok(Found { aggregate: Some(Rc::new(regrouped)), exact: true });
         }
+        refuse_without_callers(of, archive)?;
         let selected = self.selected_rows(of)?;
         let Archive { aggregate: whole, locations, blocks, .. } = self.archive(of.trace)?;
         let options = Options { depth, at, ..Options::default() };
         // The latest time of all stands for any collection.
         let old_before = old_before.unwrap_or(u64::MAX);
         let made = blocks.aggregate_survivors_of(old_before, &selected, whole, locations, &options);
-        // Light call paths have lost their callers and labels.
-        let needs_callers = of.filter.looks_at_frames() || of.by == By::Label;
-        let is_light = needs_callers && whole.missing_from_paths() > 0;
-        Ok(Found { aggregate: Some(Rc::new(made)), exact: blocks.thinning() == 0 && !is_light })
+        Ok(Found { aggregate: Some(Rc::new(made)), exact: blocks.thinning() == 0 })
     }
 
     /// The rows of the table of blocks that the filter of a request accepts.
@@ -245,6 +243,19 @@ impl Traces {
         let aggregate = found.aggregate.as_deref().unwrap_or(&archive.aggregate);
         Ok(TraceFigures { aggregate, selected: !of.filter.is_all(), ..whole_figures(archive) })
     }
+}
+
+/// Fails if the answer would be too small, by how much nobody knows: light call paths have lost
+/// their callers and labels, by which the request selects or groups.
+fn refuse_without_callers(of: &TraceRequest, archive: &Archive) -> Result<(), String> {
+    let needs_callers = of.filter.looks_at_frames() || of.by == By::Label;
+    if !needs_callers || archive.aggregate.missing_from_paths() == 0 {
+        return Ok(());
+    }
+    Err("this trace has so many call paths that the callers of the rare ones are not here, so figures by \
+         function, file or label of a caller would be too small; heaptap report gives them, and so does \
+         heaptap serve, which reads the trace again"
+        .to_owned())
 }
 
 /// A trace with the aggregate of its reading.

@@ -117,7 +117,7 @@ pub struct Aggregate {
 pub(crate) struct Survivor {
     /// Microseconds since the start of the trace.
     pub(crate) birth: u64,
-    /// Its series in the [`Growth`]: its path, or the frame that allocated it.
+    /// Its series in the [`Growth`]: that of the frame that allocated it.
     pub(crate) series: u32,
     pub(crate) samples: u32,
 }
@@ -177,6 +177,14 @@ impl Aggregate {
         let path = self.paths.path(node);
         self.counts.resize(self.paths.count(), Counts::default());
         Some(path)
+    }
+
+    /// Makes the paths that there are known to [`Aggregate::growth`].
+    pub(crate) fn add_series(&mut self) {
+        let Aggregate { growth, paths, .. } = self;
+        for path in 0..paths.count() as u32 {
+            growth.add_path(path, paths.frame(paths.node(path)));
+        }
     }
 
     /// Brings the counts of all paths up to date with the last peak.

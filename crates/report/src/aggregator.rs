@@ -44,8 +44,8 @@ impl Aggregator {
     /// An aggregator for the events of the trace that `info` describes.
     pub fn new(info: &TraceInfo, options: Options) -> Self {
         let most_paths = match options.over_time {
-            OverTime::Nothing => Bounds::USUAL,
-            OverTime::LiveSize | OverTime::Flows => Bounds::OVER_TIME,
+            OverTime::Nothing | OverTime::LiveSize => Bounds::USUAL,
+            OverTime::Flows => Bounds::WITH_FLOWS,
         };
         Aggregator::bounded(info, options, live::MOST, most_paths)
     }

@@ -14,16 +14,16 @@ use crate::counts::Counts;
 use crate::peak::{LiveSamples, parts};
 use crate::trace_ending::TraceEnding;
 
-/// What is recorded of each path over time. Anything but `Nothing` lowers the
-/// bounds of the call tree.
+/// What is recorded over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OverTime {
     /// Nothing.
     #[default]
     Nothing,
-    /// The live size: for leaks.
+    /// The live size of each frame that allocates: for leaks.
     LiveSize,
-    /// Allocations and collections: for time lines.
+    /// Allocations and collections of each path: for time lines. They lower the bounds of
+    /// the call tree.
     Flows,
 }
 
@@ -141,10 +141,7 @@ impl BlockCounter {
         }
         let Aggregate { growth, flows, counts, end, .. } = &mut self.aggregate;
         match self.over_time {
-            OverTime::LiveSize if growth.is_due(time) => {
-                let live = counts.iter().map(|c| u32::try_from(c.live).unwrap_or(u32::MAX));
-                growth.take(time, || live.clone().collect());
-            }
+            OverTime::LiveSize if growth.is_due(time) => growth.take(time, counts),
             OverTime::Flows if flows.is_due(time) => flows.take(time, counts),
             _ => {}
         }
@@ -359,8 +356,8 @@ impl BlockCounter {
             }
             if self.over_time == OverTime::LiveSize {
                 let samples = u32::try_from(samples).unwrap_or(u32::MAX);
-                let Block { birth, path: series, .. } = block;
-                self.aggregate.survivors.push(Survivor { birth, series, samples });
+                let series = self.aggregate.growth.series_of_path(block.path);
+                self.aggregate.survivors.push(Survivor { birth: block.birth, series, samples });
             }
         }
         self.aggregate.live_young = young;

@@ -1,21 +1,27 @@
-//! The live size of each path over time. A table of blocks gives that of each frame that
-//! allocates instead.
+//! The live size of each frame that allocates, over time.
 //!
-//! The live samples of all paths are copied at up to [`POINTS`] evenly spaced
-//! times. When the trace outgrows them, every second point is dropped.
+//! The live samples of all frames are summed up at up to [`POINTS`] evenly spaced
+//! times. When the trace outgrows them, every second point is dropped. A program has
+//! thousands of frames that allocate, but may have millions of call paths: a series for
+//! each path would bound their number.
 
-use crate::paths::PathMoves;
+use crate::counts::Counts;
+use crate::paths::{PathMoves, is_stand_in};
 use crate::sweeps::{SLOTS, Sweeps};
 
 /// The most points: one at the end of each slot of [`Sweeps`].
 pub(crate) const POINTS: usize = SLOTS;
 
-/// Live samples of all paths at evenly spaced times.
+/// Live samples of all frames that allocate, at evenly spaced times.
 #[derive(Default)]
 pub(crate) struct Growth {
     width: u64,
-    /// The live samples by path. A path beyond the end did not exist yet.
+    /// The live samples by series. A series beyond the end did not exist yet.
     points: Vec<Vec<u32>>,
+    /// The series of each path. A path beyond the end has none.
+    of_paths: Vec<u32>,
+    /// How many series there are.
+    series: usize,
     /// When something old was collected: in microseconds, and in samples allocated before.
     pub(crate) by_time: Sweeps,
     pub(crate) by_progress: Sweeps,
@@ -29,6 +35,8 @@ impl Growth {
         Growth {
             width: WIDTH,
             points: Vec::new(),
+            of_paths: Vec::new(),
+            series: 0,
             by_time: Sweeps::new(WIDTH),
             by_progress: Sweeps::new(1),
         }
@@ -64,8 +72,20 @@ impl Growth {
         time / self.width > self.points.len() as u64
     }
 
-    /// Takes all points up to `time`.
-    pub(crate) fn take(&mut self, time: u64, live: impl Fn() -> Vec<u32>) {
+    /// The path with the next number, or one after it, allocates in this frame.
+    pub(crate) fn add_path(&mut self, path: u32, frame: u32) {
+        let series = series_of(frame);
+        self.series = self.series.max(series as usize + 1);
+        self.of_paths.resize(path as usize + 1, series);
+    }
+
+    /// The series of a path that was added.
+    pub(crate) fn series_of_path(&self, path: u32) -> u32 {
+        self.of_paths.get(path as usize).copied().unwrap_or(0)
+    }
+
+    /// Takes all points up to `time`: what is alive of each path now.
+    pub(crate) fn take(&mut self, time: u64, counts: &[Counts]) {
         while time / self.width > POINTS as u64 {
             self.width *= 2;
             let mut odd = false;
@@ -76,9 +96,18 @@ impl Growth {
         }
         let due = (time / self.width) as usize;
         if due > self.points.len() {
-            let now = live();
+            let now = self.live_by_series(counts);
             self.points.resize(due, now);
         }
+    }
+
+    fn live_by_series(&self, counts: &[Counts]) -> Vec<u32> {
+        let mut live = vec![0_u64; self.series];
+        for (&series, counts) in self.of_paths.iter().zip(counts) {
+            let sum = &mut live[series as usize];
+            *sum = sum.saturating_add(counts.live);
+        }
+        live.into_iter().map(|samples| u32::try_from(samples).unwrap_or(u32::MAX)).collect()
     }
 
     /// Records that an old object was collected at `time`, after so many samples were
@@ -88,23 +117,20 @@ impl Growth {
         self.by_progress.record(progress);
     }
 
-    /// Renumbers paths.
+    /// Renumbers paths. The frame that allocates is the last that a path loses.
     pub(crate) fn move_paths(&mut self, moves: &PathMoves) {
-        for point in &mut self.points {
-            let mut new = vec![0_u32; moves.count];
-            for (&samples, &to) in point.iter().zip(&moves.to) {
-                let into = &mut new[to as usize];
-                *into = into.saturating_add(samples);
-            }
-            *point = new;
+        let mut of_paths = vec![0; moves.count];
+        for (&series, &to) in self.of_paths.iter().zip(&moves.to) {
+            of_paths[to as usize] = series;
         }
+        self.of_paths = of_paths;
     }
 
-    /// The live samples of a path at each point.
-    pub(crate) fn series(&self, path: u32) -> impl Iterator<Item = u64> {
+    /// The live samples of a series at each point.
+    pub(crate) fn series(&self, number: u32) -> impl Iterator<Item = u64> {
         self.points
             .iter()
-            .map(move |point| u64::from(point.get(path as usize).copied().unwrap_or(0)))
+            .map(move |point| u64::from(point.get(number as usize).copied().unwrap_or(0)))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -112,25 +138,48 @@ impl Growth {
     }
 }
 
+/// The number of a frame's series. All that stands for no frame of the trace is one series.
+pub(crate) fn series_of(frame: u32) -> u32 {
+    if is_stand_in(frame) { 0 } else { frame + 1 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::NOWHERE;
 
     #[test]
     fn points_are_even_whatever_the_length() {
         let mut growth = Growth::new();
+        growth.add_path(0, 7);
         for step in 0..10_000_u64 {
             let time = step * 1000;
             if growth.is_due(time) {
                 // What was alive just before this time.
-                growth.take(time, || vec![time as u32]);
+                growth.take(time, &[Counts { live: time, ..Counts::default() }]);
             }
         }
         assert!(growth.len() > POINTS / 2 && growth.len() <= POINTS);
-        for (index, at) in growth.series(0).enumerate() {
+        for (index, at) in growth.series(series_of(7)).enumerate() {
             let due = (index as u64 + 1) * growth.width();
             assert!(at >= due && at < due + 1000, "point {index} was taken at {at}");
         }
         assert_eq!(growth.series(1).sum::<u64>(), 0);
+    }
+    #[test]
+    fn paths_of_one_frame_are_one_series() {
+        let mut growth = Growth::new();
+        let frames = [4, 9, 4, NOWHERE];
+        let counts: Vec<Counts> =
+            (1..=4).map(|live| Counts { live, ..Counts::default() }).collect();
+        frames.iter().enumerate().for_each(|(path, &frame)| growth.add_path(path as u32, frame));
+        growth.take(WIDTH, &counts);
+        let live = |growth: &Growth, frame| growth.series(series_of(frame)).collect::<Vec<_>>();
+        assert_eq!(live(&growth, 4), [1 + 3]);
+        assert_eq!((live(&growth, 9), live(&growth, NOWHERE)), (vec![2], vec![4]));
+        // The first and the third are joined.
+        growth.move_paths(&PathMoves { to: vec![1, 0, 1, 2], count: 3 });
+        let of = |path| growth.series_of_path(path);
+        assert_eq!([of(0), of(1), of(2)], [9, 4, NOWHERE].map(series_of));
     }
 }

@@ -16,10 +16,9 @@ use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric, Survivor};
 use crate::blocks::LiveHistory;
-use crate::blocks::history::series_of;
 use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::Estimate;
-use crate::growth::Growth;
+use crate::growth::{Growth, series_of};
 use crate::rows::{By, Site};
 use judged::Judged;
 use windows::FEWEST;
@@ -87,22 +86,20 @@ struct Evidence {
 struct History<'a> {
     growth: &'a Growth,
     survivors: &'a [Survivor],
-    /// Series are frames that allocate, not paths.
-    by_frame: bool,
 }
 
 impl Aggregate {
     /// Finds leaks. Needs [`crate::OverTime::LiveSize`] and [`crate::Depth::Whole`].
     pub fn leaks(&self, table: &LocationTable, levels: usize) -> Leaks {
         let (growth, survivors) = (&self.growth, &self.survivors[..]);
-        self.leaks_in(History { growth, survivors, by_frame: false }, table, levels)
+        self.leaks_in(History { growth, survivors }, table, levels)
     }
 
     /// The same with the history of the table that these blocks were selected from. Needs
     /// [`crate::Depth::Whole`].
     pub fn leaks_with(&self, history: &LiveHistory, table: &LocationTable, levels: usize) -> Leaks {
         let LiveHistory { growth, survivors } = history;
-        self.leaks_in(History { growth, survivors, by_frame: true }, table, levels)
+        self.leaks_in(History { growth, survivors }, table, levels)
     }
 
     fn leaks_in(&self, history: History<'_>, table: &LocationTable, levels: usize) -> Leaks {
@@ -146,12 +143,11 @@ impl Aggregate {
         numbers: &mut SiteNumbers<'_>,
     ) -> HashMap<u32, Evidence> {
         let mut sites: HashMap<u32, Evidence> = HashMap::new();
-        let all = if history.by_frame { self.frames.codes().len() + 1 } else { self.counts.len() };
         // The site of each series.
-        let mut site_of: Vec<Option<u32>> = vec![None; all];
+        let mut site_of: Vec<Option<u32>> = vec![None; self.frames.codes().len() + 1];
         for (path, counts) in self.counts.iter().enumerate() {
             let node = self.paths.node(path as u32);
-            let series = if history.by_frame { series_of(self, node) } else { path as u32 };
+            let series = series_of(self.paths.frame(node));
             let known = &mut site_of[series as usize];
             let site = *known.get_or_insert_with(|| {
                 let site = numbers.of(self.frame(node)).first().copied().unwrap_or(0);

@@ -16,7 +16,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 pub(crate) use pruning::Bounds;
 pub use pruning::PathMoves;
-pub(crate) use stand_ins::{LIGHT, NOWHERE, domain_frame, domain_of, source_frame, source_of};
+pub(crate) use stand_ins::{
+    LIGHT, NOWHERE, domain_frame, domain_of, is_stand_in, source_frame, source_of,
+};
 
 /// A node: its index in the list of nodes.
 pub(crate) type Node = u32;

@@ -27,10 +27,25 @@ pub struct ResolvedEvent {
     /// Of an allocation: words without the header, and samples.
     pub(crate) length: u64,
     pub(crate) samples: u64,
-    /// The number of the call path of an allocation.
+    /// The number of the call path of an allocation, and that of the frame at its end.
     pub(crate) path: u32,
+    pub(crate) frame: u32,
     pub(crate) domain: u16,
     pub(crate) kind: ResolvedKind,
+}
+
+impl ResolvedEvent {
+    /// The event of no block.
+    const NONE: ResolvedEvent = ResolvedEvent {
+        time: 0,
+        id: 0,
+        length: 0,
+        samples: 0,
+        path: 0,
+        frame: 0,
+        domain: 0,
+        kind: ResolvedKind::Other,
+    };
 }
 
 /// The kinds of event that a counter distinguishes.
@@ -100,8 +115,7 @@ impl Resolver {
     ) -> ResolvedEvent {
         let time = event.time.saturating_sub(self.start);
         let domain = event.domain;
-        let other =
-            |id, kind| ResolvedEvent { time, id, length: 0, samples: 0, path: 0, domain, kind };
+        let other = |id, kind| ResolvedEvent { time, id, domain, kind, ..ResolvedEvent::NONE };
         match event.kind {
             EventKind::Alloc(allocation) => {
                 let event = AllocationEvent { time, domain, allocation: &allocation, table };
@@ -137,7 +151,8 @@ impl Resolver {
         let path = paths.path(node);
         paths.allocate(path, samples);
         let kind = ResolvedKind::Alloc(source);
-        Some(ResolvedEvent { time, id, length, samples, path, domain, kind })
+        let frame = paths.frame(node);
+        Some(ResolvedEvent { time, id, length, samples, path, frame, domain, kind })
     }
 }
 

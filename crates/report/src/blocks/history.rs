@@ -1,14 +1,11 @@
 //! Live sizes over time and survivors, from the table: what a search for leaks needs.
 //!
-//! A reading follows each call path, since it does not know which blocks will stay. The
-//! table has their ends, so the sums of each allocating frame are enough, and no events
-//! need to be replayed.
+//! The table has the ends of all blocks, so no events need to be replayed.
 
 use super::selected::SelectedRows;
 use super::{BlockRow, BlockTable, EndKind, NEVER};
 use crate::aggregate::{Aggregate, Survivor};
-use crate::growth::Growth;
-use crate::paths::Node;
+use crate::growth::{Growth, series_of};
 use crate::thinning::level_of;
 use heaptap_trace::Source;
 
@@ -17,12 +14,6 @@ use heaptap_trace::Source;
 pub struct LiveHistory {
     pub(crate) growth: Growth,
     pub(crate) survivors: Vec<Survivor>,
-}
-
-/// The number of the series of a node: that of its frame. All that stands for no frame
-/// of the trace is one series.
-pub(crate) fn series_of(aggregate: &Aggregate, node: Node) -> u32 {
-    aggregate.paths.frame(node).min(aggregate.frames.codes().len() as u32)
 }
 
 impl BlockTable {
@@ -38,7 +29,7 @@ impl BlockTable {
         let mut survivors = Vec::new();
         let rows = self.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
         for (_, row) in rows {
-            let series = series_of(whole, whole.paths.node(row.path));
+            let series = series_of(whole.paths.frame(whole.paths.node(row.path)));
             let weight = self.weight(row);
             // An event comes after the points up to its time.
             let point =

@@ -71,6 +71,9 @@ impl TableView<'_> {
         let mut clusters = Clusters::default();
         // As in a reading, what is alive when its trace ends is evidence for leaks.
         let keep = options.over_time == OverTime::LiveSize;
+        if keep {
+            aggregate.add_series();
+        }
         let counter = BlockCounter::new(aggregate, options.over_time, options.at);
         let mut replay = Replay {
             table: *self,

@@ -25,8 +25,8 @@ impl Bounds {
     /// pruned, some of that exists twice.
     pub(crate) const USUAL: Bounds = Bounds { nodes: 3_500_000, paths: 1_000_000 };
 
-    /// If paths are tracked over time, in 64 points of up to 8 bytes each.
-    pub(crate) const OVER_TIME: Bounds = Bounds { nodes: 2_000_000, paths: 250_000 };
+    /// If the flows of paths are tracked over time, in 64 slices of 8 bytes each.
+    pub(crate) const WITH_FLOWS: Bounds = Bounds { nodes: 2_000_000, paths: 250_000 };
 }
 
 impl Paths {

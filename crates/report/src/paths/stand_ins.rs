@@ -15,6 +15,11 @@ const DOMAINS: u32 = u32::MAX - 3 - u16::MAX as u32;
 /// Stands in for the frames of sources, where paths are sources.
 const SOURCES: u32 = DOMAINS - 3;
 
+/// Whether this is the number of no frame of the trace.
+pub(crate) fn is_stand_in(frame: u32) -> bool {
+    frame >= SOURCES
+}
+
 /// The frame that stands for a source.
 pub(crate) fn source_frame(source: Source) -> u32 {
     SOURCES + source as u32
