@@ -27,7 +27,7 @@ SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
 	parameters asked named moments planted habits polling nested slices
-NEW := holding many lives reuse own_profile forks overflow busy everything deep kept left waiting paced sites stuck
+NEW := holding many lives reuse own_profile forks overflow busy everything deep kept left unswept waiting paced sites stuck
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
@@ -60,6 +60,7 @@ OF_overflow := team.ml fibers.ml
 OF_waiting := waiting_stubs.c
 OF_kept := kept_stubs.c
 OF_stuck := stuck_stubs.c
+OF_unswept := unswept_stubs.c
 OF_host := plugin_interface.ml team.ml
 OF_loader := plugin_interface.ml
 

@@ -63,6 +63,8 @@ class Bench:
         self.handlers_are_frames = False
         # Whether a copy of a process can have the runtime collect, see snapshots.kept.
         self.copies_collect = True
+        # Whether garbage may point to what is gone, see snapshots.reachable.
+        self.garbage_dangles = False
 
     def path(self, name):
         return str(self.directory / name)

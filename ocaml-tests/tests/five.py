@@ -51,6 +51,8 @@ class Five(Bench):
         # See five_stacks.without_handlers.
         self.handlers_are_frames = True
         self.copies_collect = False
+        # Of domains that have ended, see five_snapshots.a_domain_that_is_not_swept.
+        self.garbage_dangles = True
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from commands import LONG, Asked
 from five_exact import WORKS
 from five_others import stripped
 from moments import seeded
-from snapshots import a_heap_that_is_freed_at_exit, dumped, names_of_code, reachable, the_release
+from snapshots import a_heap_that_is_freed_at_exit, dumped, lost_by_garbage, names_of_code, reachable, the_release
 
 SNAPSHOTS = int(os.environ.get("HEAPTAP_DOMAIN_SNAPSHOTS", 20))
 
@@ -94,6 +94,17 @@ def what_is_kept_at_exit(bench, program, *arguments):
     """Of whole programs: domains that have ended, finalisers, ephemerons, memory outside the heap, plugins."""
     arguments = [bench.build / argument if str(argument).startswith("plugin.") else argument for argument in arguments]
     agree_at_exit(bench, lambda env: bench.run(program, *arguments, env=env))
+
+
+@scenario
+def a_domain_that_is_not_swept(bench):
+    """Its garbage is still there when what it points to is gone: that is no defect, and no count is wrong."""
+    agree_at_exit(bench, lambda env: bench.run("unswept", env=env))
+    for heap in (bench.directory / "heaps").glob("*.heap"):
+        report = subprocess.check_output([bench.heaptap, "snapshot", "--check", heap], text=True)
+        expect(lost_by_garbage(report), f"the program shows nothing: {report}")
+        facts = subprocess.check_output([bench.heaptap, "heap", heap], text=True)
+        expect("to no block" not in facts, facts)
 
 
 @family({name: (name,) for name in stock.PROGRAMS})

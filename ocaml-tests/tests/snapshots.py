@@ -29,10 +29,18 @@ def settings(bench, directory, when="exit,every:100ms"):
             "HEAPTAP_SNAPSHOT_FILE": bench.path(f"{directory}/%p-%n.heap")}
 
 
+def lost_by_garbage(report):
+    """How many pointers of garbage lead to no block, by the report of a check."""
+    found = re.search(r"^  garbage: (\d+) pointers? leads? to no block", report, re.M)
+    return int(found[1]) if found else 0
+
+
 def reachable(bench, path):
-    """Blocks and words, of a snapshot that is sound: no pointer and no root leads nowhere."""
+    """Blocks and words, of a snapshot that is sound: no pointer and no root leads nowhere. Where garbage is freed in the
+    order in which it was found, that holds for the pointers of garbage too."""
     check = subprocess.run([bench.heaptap, "snapshot", "--check", path, "--reachable"], capture_output=True, text=True)
     equal(check.returncode, 0, f"snapshot --check {path.name}: {(check.stdout + check.stderr)[:1000]}")
+    expect(bench.garbage_dangles or not lost_by_garbage(check.stdout), f"{path.name}: {check.stdout}")
     found = re.search(r"^  reachable: (\d+) blocks, (\d+) words", check.stdout, re.M)
     expect(found, check.stdout)
     return tuple(map(int, found.groups()))

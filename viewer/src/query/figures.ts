@@ -585,7 +585,7 @@ mapped_bytes: number,
  */
 stacks?: FiberStacks, 
 /**
- * Pointers that lead to no block.
+ * Roots, and pointers of what is alive, that lead to no block.
  */
 dangling: number, };
 

@@ -14,6 +14,8 @@ use crate::traces::workload;
 pub(crate) enum Flaw {
     None,
     DanglingPointer,
+    /// Of the block that nobody holds.
+    DanglingGarbage,
 }
 
 /// Blocks at 0x1008 … of 2 words each: the first three in a chain from a global, the fourth
@@ -37,7 +39,12 @@ pub(crate) fn snapshot(flaw: Flaw) -> Vec<u8> {
             if number == 3 {
                 encoder.custom(0x700, 1 << 20)?;
             }
-            if number == 4 && flaw == Flaw::DanglingPointer {
+            let has_flaw = match flaw {
+                Flaw::None => false,
+                Flaw::DanglingPointer => number == 2,
+                Flaw::DanglingGarbage => number == 4,
+            };
+            if has_flaw {
                 encoder.pointer(0, 0x9000)?;
             }
             encoder.end_block()?;
@@ -138,7 +145,23 @@ fn a_dangling_pointer_is_a_defect() {
     let path = place.file("a.heap", &snapshot(Flaw::DanglingPointer));
     let text = heaptap("snapshot --check", &[&path]).text(1);
     assert!(text.contains("defective"), "{text}");
-    assert!(text.contains("field 0 of the block at 0x1068 points to 0x9000"), "{text}");
+    assert!(text.contains("field 0 of the block at 0x1038 points to 0x9000"), "{text}");
+    let heap = heaptap("heap", &[&path]).text(0);
+    assert!(heap.contains("1 pointer leads to no block"), "{heap}");
+}
+
+#[test]
+fn garbage_may_point_to_what_is_gone() {
+    let place = Place::new();
+    let path = place.file("a.heap", &snapshot(Flaw::DanglingGarbage));
+    let text = heaptap("snapshot --check", &[&path]).text(0);
+    assert!(text.contains("a.heap: sound\n"), "{text}");
+    assert!(text.contains("  garbage: 1 pointer leads to no block"), "{text}");
+    let heap = heaptap("heap", &[&path]).text(0);
+    assert!(!heap.contains("to no block"), "{heap}");
+    let sound = place.file("b.heap", &snapshot(Flaw::None));
+    let text = heaptap("snapshot --check", &[&sound]).text(0);
+    assert!(!text.contains("garbage:"), "{text}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! The first reading finds where blocks are, the second where pointers lead. Memory: one bit
 //! for each word of the pages that hold blocks, and some bytes for each segment, module and thread.
-//! The caller sets a limit, because a small file can describe very many blocks. Where a slot of a
-//! suspended stack leads to no block, the graph is loaded, too: it depends on what is alive.
+//! The caller sets a limit, because a small file can describe very many blocks. Where a pointer or a slot of a
+//! suspended stack leads to no block, the graph is loaded, too: it is a defect only of what is alive.
 
 mod finding;
 
@@ -13,10 +13,10 @@ use std::io::{Read, Seek};
 pub use finding::Finding;
 
 use heaptap_heap::{
-    Block, Completion, Defect, Item, ReadError, Reader, Root, RootOwner, Segment, Totals,
+    Block, Completion, Defect, Item, Pointer, ReadError, Reader, Root, RootOwner, Segment, Totals,
 };
 
-use crate::graph::{BlockStarts, GraphError, HeapGraph, LoadOptions, StartsBuilder};
+use crate::graph::{BlockStarts, GraphError, HeapGraph, LoadOptions, LostPointer, StartsBuilder};
 
 /// What [`check()`] found.
 #[derive(Debug)]
@@ -30,6 +30,9 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// How many there are in all.
     pub finding_count: u64,
+    /// How many pointers of blocks that no root reaches lead to no block. That is no defect: garbage may
+    /// outlive what it points to.
+    pub lost_by_garbage: u64,
     /// The error that ended the reading.
     pub error: Option<ReadError>,
     /// Chunks of a later version, which were skipped.
@@ -61,6 +64,7 @@ pub fn check(mut input: impl Read + Seek, memory: u64) -> Result<CheckReport, Re
         completion: Completion::Unknown,
         findings: Vec::new(),
         finding_count: 0,
+        lost_by_garbage: 0,
         error: None,
         skipped_chunks: 0,
     };
@@ -69,15 +73,16 @@ pub fn check(mut input: impl Read + Seek, memory: u64) -> Result<CheckReport, Re
         return Ok(report);
     }
     input.rewind().map_err(|error| ReadError { defect: Defect::Io(error), chunk: 0, offset: 0 })?;
-    let second = SecondReading { starts, ids: Ids::default(), has_lost_slots: false };
+    let second = SecondReading { starts, ids: Ids::default(), has_lost_pointers: false };
     if second.read(&mut input, memory, &mut report)? {
-        find_lost_slots(input, memory, &mut report)?;
+        find_lost_pointers(input, memory, &mut report)?;
     }
     Ok(report)
 }
 
-/// Slots of suspended stacks that lead to no block although their continuation is alive.
-fn find_lost_slots(
+/// Pointers of blocks, and slots of suspended stacks, that lead to no block although the block or the
+/// continuation is alive.
+fn find_lost_pointers(
     input: impl Read + Seek,
     memory: u64,
     report: &mut CheckReport,
@@ -89,9 +94,14 @@ fn find_lost_slots(
             ReadError { defect: Defect::Memory(memory), chunk: 0, offset: 0 }
         }
     })?;
-    for &slot in graph.lost_slots() {
-        report.find(Finding::NoBlock { from: "root", target: slot.target });
+    for &LostPointer { block, field, target } in graph.lost_pointers() {
+        let block = graph.address(block).unwrap_or_default();
+        report.find(match field {
+            Some(field) => Finding::DanglingPointer { block, field, target },
+            None => Finding::NoBlock { from: "root", target },
+        });
     }
+    report.lost_by_garbage = graph.lost_by_garbage();
     Ok(())
 }
 
@@ -227,12 +237,12 @@ impl Ids {
 struct SecondReading {
     starts: BlockStarts,
     ids: Ids,
-    /// A slot of a suspended stack leads to no block.
-    has_lost_slots: bool,
+    /// A pointer or a slot of a suspended stack leads to no block.
+    has_lost_pointers: bool,
 }
 
 impl SecondReading {
-    /// Returns whether slots of suspended stacks lead to no block.
+    /// Returns whether pointers or slots of suspended stacks lead to no block.
     fn read(
         mut self,
         input: impl Read,
@@ -247,7 +257,7 @@ impl SecondReading {
             }
         }
         self.ids.compare(report);
-        Ok(self.has_lost_slots)
+        Ok(self.has_lost_pointers)
     }
 
     fn is_block(&self, address: u64) -> bool {
@@ -262,7 +272,7 @@ impl SecondReading {
             }
         };
         match item {
-            Item::Block(block) => self.follow_pointers(block, report),
+            Item::Block(block) => self.follow_pointers(block),
             Item::Root(root) => self.follow_root(root, report),
             Item::Finaliser(finaliser) => {
                 for target in [finaliser.value, finaliser.function] {
@@ -284,16 +294,9 @@ impl SecondReading {
         }
     }
 
-    fn follow_pointers(&self, block: &Block<'_>, report: &mut CheckReport) {
-        for pointer in block.pointers {
-            if !self.is_block(pointer.target) {
-                report.find(Finding::DanglingPointer {
-                    block: block.address,
-                    field: pointer.field,
-                    target: pointer.target,
-                });
-            }
-        }
+    fn follow_pointers(&mut self, block: &Block<'_>) {
+        let is_lost = |pointer: &Pointer| !self.is_block(pointer.target);
+        self.has_lost_pointers = self.has_lost_pointers || block.pointers.iter().any(is_lost);
     }
 
     fn follow_root(&mut self, root: &Root, report: &mut CheckReport) {
@@ -301,7 +304,7 @@ impl SecondReading {
         let leads = self.is_block(root.target);
         match root.owner {
             RootOwner::Continuation { block, .. } if self.is_block(block) => {
-                self.has_lost_slots |= !leads;
+                self.has_lost_pointers |= !leads;
             }
             RootOwner::Continuation { block, .. } => {
                 report.find(Finding::NoBlock { from: "continuation", target: block });

@@ -66,10 +66,13 @@ pub(super) struct CodeNode {
     pub(super) second: u64,
 }
 
-/// A slot of a suspended stack that leads to no block.
+/// A pointer that leads to no block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LostSlot {
-    pub(super) continuation: u32,
+pub(crate) struct LostPointer {
+    /// The block that has it, or the continuation of the suspended stack.
+    pub(crate) block: u32,
+    /// `None`: a slot of a suspended stack.
+    pub(crate) field: Option<u64>,
     /// Where it points to.
     pub(crate) target: u64,
 }
@@ -102,8 +105,9 @@ pub struct HeapGraph {
     pub(super) facts: HeapFacts,
     pub(super) given_names: GivenNames,
     pub(super) header_words: u64,
-    /// Of continuations that are alive.
-    pub(super) lost_slots: Vec<LostSlot>,
+    /// Of blocks that are alive, once the graph is complete.
+    pub(super) lost_pointers: Vec<LostPointer>,
+    pub(super) lost_by_garbage: u64,
     pub(super) dangling: u64,
 }
 
@@ -121,7 +125,7 @@ impl HeapGraph {
         self.edges.len()
     }
 
-    /// How many pointers and roots lead to no block, and are left out.
+    /// How many roots, and pointers of blocks that are alive, lead to no block. They are left out.
     pub fn dangling(&self) -> u64 {
         self.dangling
     }

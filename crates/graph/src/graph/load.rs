@@ -16,7 +16,7 @@ use super::areas::{AreaRange, AreaTable, CustomNode};
 use super::facts::HeapFacts;
 use super::given_names::GivenNames;
 use super::heap_graph::{
-    CodeNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, LostSlot, RootHolder,
+    CodeNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, LostPointer, RootHolder,
 };
 use super::shapes::{BlockShape, ShapeTable};
 use super::starts::{BlockStarts, StartsBuilder};
@@ -104,7 +104,8 @@ impl HeapGraph {
             facts: HeapFacts::default(),
             given_names: GivenNames::default(),
             header_words: 0,
-            lost_slots: Vec::new(),
+            lost_pointers: Vec::new(),
+            lost_by_garbage: 0,
             dangling: 0,
         };
         let mut loader = Loader { graph, late: Vec::new(), ranges: Vec::new(), memory };
@@ -189,7 +190,7 @@ impl Loader {
             + graph.customs.len()
             + graph.codes.len()
             + graph.tracked.len()
-            + graph.lost_slots.len()
+            + graph.lost_pointers.len()
             + self.late.len()
             + self.ranges.len();
         let tables = entries as u64 * size_of::<HeapRoot>() as u64;
@@ -206,10 +207,7 @@ impl Loader {
             *place = shape;
         }
         for pointer in block.pointers {
-            if let Some(target) = self.resolve(pointer.target) {
-                let field = pointer.field.try_into().unwrap_or(HeapGraph::NO_FIELD);
-                self.put_edge(number, target, field)?;
-            }
+            self.add_pointer(number, Some(pointer.field), pointer.target)?;
         }
         if let Some(custom) = block.custom {
             let (operations, outside_bytes) = (custom.operations, custom.outside_bytes);
@@ -224,26 +222,31 @@ impl Loader {
         Ok(())
     }
 
+    /// Adds a pointer to the row of a block, or without a field a slot of a suspended stack to that of its
+    /// continuation.
+    fn add_pointer(
+        &mut self,
+        block: u32,
+        field: Option<u64>,
+        target: u64,
+    ) -> Result<(), GraphError> {
+        let Some(number) = self.graph.number(target) else {
+            self.graph.lost_pointers.push(LostPointer { block, field, target });
+            return Ok(());
+        };
+        let field = field.and_then(|field| field.try_into().ok()).unwrap_or(HeapGraph::NO_FIELD);
+        self.put_edge(block, number, field)
+    }
+
     fn add_root(&mut self, root: Root) -> Result<(), GraphError> {
         let Root { owner, target } = root;
         if let Some(continuation) = self.continuation(owner) {
-            return self.add_slot(continuation, target);
+            return self.add_pointer(continuation, None, target);
         }
         if let Some(target) = self.resolve(target) {
             self.graph.roots.push(HeapRoot { holder: RootHolder::Owner(owner), target });
         }
         Ok(())
-    }
-
-    /// Adds a slot of a suspended stack to the row of its continuation.
-    fn add_slot(&mut self, continuation: u32, target: u64) -> Result<(), GraphError> {
-        match self.graph.number(target) {
-            Some(target) => self.put_edge(continuation, target, HeapGraph::NO_FIELD),
-            None => {
-                self.graph.lost_slots.push(LostSlot { continuation, target });
-                Ok(())
-            }
-        }
     }
 
     fn add_finaliser(&mut self, finaliser: Finaliser) {
@@ -360,8 +363,8 @@ impl Loader {
         graph.codes.sort_unstable_by_key(|code| code.block);
         graph.codes.dedup_by_key(|code| code.block);
         graph.tracked.sort_unstable();
-        graph.forget_slots_of_dead_continuations();
-        graph.dangling += graph.lost_slots.len() as u64;
+        graph.forget_what_garbage_lost();
+        graph.dangling += graph.lost_pointers.len() as u64;
         graph
     }
 }

@@ -3,7 +3,7 @@
 //! - `starts`: from addresses to numbers of blocks.
 //! - `shapes`: tags and sizes of blocks; `facts`: names; `given_names`: names from elsewhere.
 //! - `heap_graph`: the graph in memory; `load`: how it is read from a file.
-//! - `reach`: what is reachable from which roots; `lost_slots`: what suspended stacks have lost.
+//! - `reach`: what is reachable from which roots; `lost_pointers`: what leads to no block.
 //! - `areas`: memory outside the heap. `bit_set`: sets of blocks.
 
 mod areas;
@@ -12,7 +12,7 @@ mod facts;
 mod given_names;
 mod heap_graph;
 mod load;
-mod lost_slots;
+mod lost_pointers;
 mod reach;
 mod shapes;
 mod starts;
@@ -22,6 +22,7 @@ pub(crate) use areas::{AreaRange, for_each_area};
 pub(crate) use bit_set::BitSet;
 pub use facts::{CodeName, HeapFacts, ThreadFacts};
 pub use given_names::{GivenName, GivenNames};
+pub(crate) use heap_graph::LostPointer;
 pub use heap_graph::{FinaliserNode, HeapGraph, RootHolder};
 pub use load::{GraphError, LoadOptions};
 pub use reach::{KindReach, Reach, Reachability};

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use heaptap_graph::{CheckReport, Finding, HeapGraph, LoadOptions, Summary, check};
 use heaptap_heap::{
-    Encoder, Finaliser, FinaliserKind, Pointer, Root, RootKind, RootOwner, Segment, SegmentKind,
-    Totals, Tracked, Workspace,
+    Encoder, EphemeronKey, Finaliser, FinaliserKind, Pointer, Root, RootKind, RootOwner, Segment,
+    SegmentKind, Totals, Tracked, Workspace,
 };
 
 use crate::snapshot::{OwnedBlock, Record, write};
@@ -55,10 +55,14 @@ fn a_sound_snapshot() {
     assert_eq!((report.counted.blocks, report.counted.words), (2, 5));
 }
 
+fn root(target: u64) -> Record {
+    Record::Root(Root { owner: RootOwner::Hook { slot: 0x78 }, target })
+}
+
 #[test]
 fn pointers_to_nowhere() {
     assert_eq!(
-        findings(&with(&[block(0x1100, 2, &[0x1008, 0x1018])])),
+        findings(&with(&[block(0x1100, 2, &[0x1008, 0x1018]), root(0x1100)])),
         [Finding::DanglingPointer { block: 0x1100, field: 1, target: 0x1018 }]
     );
     let slot = 0x77;
@@ -80,6 +84,51 @@ fn pointers_to_nowhere() {
     ];
     for (record, from, target) in bad {
         assert_eq!(findings(&with(&[record])), [Finding::NoBlock { from, target }]);
+    }
+}
+
+#[test]
+fn pointers_of_garbage_may_lead_nowhere() {
+    let last = Finaliser { kind: FinaliserKind::Last, value: 0x1100, function: 0 };
+    let keys = vec![EphemeronKey { index: 0, target: 0x1120 }];
+    let garbage = with(&[
+        block(0x1100, 2, &[0x5000, 0x1120]),
+        block(0x1120, 3, &[0x5000, 0x1020, 0x5008]),
+        Record::Finaliser(last),
+        Record::Ephemeron { address: 0x1008, data: Some(0x1100), keys },
+    ]);
+    let report = checked(&garbage);
+    assert_eq!((report.findings.as_slice(), report.lost_by_garbage), (&[][..], 3));
+    assert!(report.is_sound());
+    assert_eq!((loaded(&garbage).dangling(), loaded(&garbage).pointers()), (0, 5));
+
+    // The key holds the data.
+    let alive = [garbage, vec![root(0x1120)]].concat();
+    let report = checked(&alive);
+    let lost = |block, field, target| Finding::DanglingPointer { block, field, target };
+    let expected = [lost(0x1100, 0, 0x5000), lost(0x1120, 0, 0x5000), lost(0x1120, 2, 0x5008)];
+    assert_eq!((report.findings.as_slice(), report.lost_by_garbage), (&expected[..], 0));
+    assert_eq!(loaded(&alive).dangling(), 3);
+}
+
+/// Blocks that are alive are missed at the place where the way to them breaks off.
+#[test]
+fn what_is_missing_below_a_root_is_found() {
+    let chain: Vec<_> = (0..8).map(|number| 0x1100 + number * 16).collect();
+    for missing in 0..chain.len() {
+        let mut records = with(&[root(chain[0])]);
+        for (number, address) in chain.iter().enumerate().filter(|(number, _)| *number != missing) {
+            records.push(block(*address, 1, &chain[(number + 1) % chain.len()..][..1]));
+        }
+        let expected = match missing {
+            0 => Finding::NoBlock { from: "root", target: chain[0] },
+            _ => Finding::DanglingPointer {
+                block: chain[missing - 1],
+                field: 0,
+                target: chain[missing],
+            },
+        };
+        assert_eq!(findings(&records), [expected]);
     }
 }
 
@@ -161,14 +210,14 @@ fn totals_that_differ() {
 #[test]
 fn many_findings_are_counted_and_not_kept() {
     let targets: Vec<u64> = (0..100).map(|number| 0x9000 + number * 8).collect();
-    let report = checked(&with(&[block(0x1100, 100, &targets)]));
+    let report = checked(&with(&[block(0x1100, 100, &targets), root(0x1100)]));
     assert_eq!(report.finding_count, 100);
     assert_eq!(report.findings.len(), CheckReport::MOST_FINDINGS);
 }
 
 #[test]
 fn pointers_into_the_missing_part_are_no_findings() {
-    let (_, file) = write(&with(&[block(0x1100, 1, &[0x9000])]));
+    let (_, file) = write(&with(&[block(0x1100, 1, &[0x9000]), root(0x1100)]));
     let report = check(Cursor::new(&file[..file.len() - 1]), MEMORY).unwrap();
     assert!(report.is_sound());
 }

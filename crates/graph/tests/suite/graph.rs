@@ -67,12 +67,16 @@ fn a_long_chain_of_ephemerons_takes_no_time() {
 fn what_leads_nowhere_is_counted_and_left_out() {
     let pointers = vec![Pointer { field: 0, target: 0x9000 }, Pointer { field: 1, target: 0x1000 }];
     let block = OwnedBlock { address: 0x1000, words: 2, pointers, ..OwnedBlock::default() };
-    let root = Root { owner: RootOwner::Hook { slot: 8 }, target: 0x1008 };
-    let (_, file) = write(&[Record::Block(block), Record::Root(root)]);
+    let root = |target| Record::Root(Root { owner: RootOwner::Hook { slot: 8 }, target });
+    let all = Reach { blocks: 1, words: 2, bytes: 16 };
+    let (_, file) = write(&[Record::Block(block.clone()), root(0x1008)]);
+    let graph = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap();
+    assert_eq!((graph.dangling(), graph.pointers()), (1, 1), "not the pointer of garbage");
+    assert_eq!((graph.reachable().reachable, graph.reachable().all), (Reach::default(), all));
+    let (_, file) = write(&[Record::Block(block), root(0x1008), root(0x1000)]);
     let graph = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap();
     assert_eq!((graph.dangling(), graph.pointers()), (2, 1));
-    assert_eq!(graph.reachable().reachable, Reach::default());
-    assert_eq!(graph.reachable().all, Reach { blocks: 1, words: 2, bytes: 16 });
+    assert_eq!((graph.reachable().reachable, graph.reachable().all), (all, all));
 }
 
 #[test]

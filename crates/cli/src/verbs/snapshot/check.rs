@@ -17,7 +17,7 @@ use crate::io::output::print;
 #[derive(Args)]
 pub(super) struct CheckOptions {
     /// Check whether a snapshot is sound: every chunk is decoded, blocks must lie in their segments
-    /// and not overlap, pointers and roots must lead to blocks, and totals must agree. `-` is
+    /// and not overlap, roots and the pointers of what they reach must lead to blocks, and totals must agree. `-` is
     /// standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "pid")]
     check: Option<PathBuf>,
@@ -91,6 +91,13 @@ fn summary(name: &str, report: &CheckReport) -> String {
     let more = report.finding_count - report.findings.len() as u64;
     if more > 0 {
         let _ = writeln!(text, "  … {} more", count(more, "finding", "findings"));
+    }
+    if report.lost_by_garbage > 0 {
+        let lost = count(report.lost_by_garbage, "pointer leads", "pointers lead");
+        let _ = writeln!(
+            text,
+            "  garbage: {lost} to no block, which is no defect: the runtime has freed what was there"
+        );
     }
     if report.skipped_chunks > 0 {
         let chunks = count(report.skipped_chunks, "chunk", "chunks");

@@ -91,7 +91,7 @@ pub struct HeapSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional))]
     pub stacks: Option<FiberStacks>,
-    /// Pointers that lead to no block.
+    /// Roots, and pointers of what is alive, that lead to no block.
     pub dangling: u64,
 }
 
