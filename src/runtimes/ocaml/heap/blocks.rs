@@ -7,9 +7,9 @@ use super::bigarray::Bigarray;
 use super::global_blocks::GlobalBlocks;
 use super::regions::{Region, Regions};
 use super::seen::SeenSet;
-use super::words::{Words, is_pointer};
+use super::words::Words;
 use crate::runtimes::ocaml::values::{
-    CLOSURE, CONTINUATION, CUSTOM, Header, INFIX, NO_SCAN, STRING, environment,
+    CLOSURE, CONTINUATION, CUSTOM, Header, NO_SCAN, STRING, environment,
 };
 use crate::snapshot::{HeapEncoder, WalkError};
 use crate::sys::memory::MappedVec;
@@ -129,16 +129,10 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
         Ok(())
     }
 
-    /// The block that a value points to, if that is in the heap. Of a function within a
-    /// closure the closure.
+    /// The block that a value points to, if that is in the heap.
     #[inline]
     pub(crate) fn target(&mut self, value: usize) -> Option<usize> {
-        if !is_pointer(value) || !self.regions.contains(value) {
-            return None;
-        }
-        let header = self.words.header(value);
-        // `Infix_offset_hd`: the size is the distance to the closure.
-        Some(if header.tag() == INFIX { value - header.size() * WORD } else { value })
+        self.regions.block(self.words, value)
     }
 
     /// A closure begins with code addresses and numbers. `Closinfo_val` says where its

@@ -1,8 +1,11 @@
 //! Which addresses are in the heap.
 
 use super::NO_MEMORY;
+use super::words::{Words, is_pointer};
+use crate::runtimes::ocaml::values::INFIX;
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
+use crate::tracer::WORD;
 
 /// A range in which blocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +54,24 @@ impl Regions {
         self.sorted.truncate(kept + 1);
     }
 
+    /// The block that a value points to, if its header is in the heap. Of a function within a closure the closure.
+    ///
+    /// What garbage points to may have been freed, and its memory be used otherwise: then the header may be anything, and
+    /// the result too.
+    #[inline]
+    pub(crate) fn block(&mut self, words: Words, value: usize) -> Option<usize> {
+        if !is_pointer(value) || !self.contains(value.wrapping_sub(WORD)) {
+            return None;
+        }
+        let header = words.header(value);
+        // `Infix_offset_hd`: the size is the distance to the closure.
+        let distance = if header.tag() == INFIX { header.size().wrapping_mul(WORD) } else { 0 };
+        Some(value.wrapping_sub(distance))
+    }
+
     /// Whether an address is in the heap.
     #[inline]
-    pub(crate) fn contains(&mut self, address: usize) -> bool {
+    fn contains(&mut self, address: usize) -> bool {
         let holds = |region: &Region| (region.start..region.end).contains(&address);
         holds(&self.last) || self.find(address)
     }
@@ -98,5 +116,25 @@ mod tests {
         ] {
             assert_eq!(regions.contains(address), is_inside, "{address:#x}");
         }
+    }
+
+    #[test]
+    fn only_headers_in_the_heap_are_read() {
+        const INFIX_HEADER: usize = 2 << 10 | INFIX as usize;
+        // The heap begins at the second word and ends before the last.
+        let memory =
+            [INFIX_HEADER, 1, 4 << 10, INFIX_HEADER, usize::MAX << 8 | 249, INFIX_HEADER, 1];
+        let at = |index: usize| memory.as_ptr() as usize + index * WORD;
+        let mut regions = Regions::new().unwrap();
+        regions.add(Region { start: at(1), end: at(5) }).unwrap();
+        regions.sort();
+        // SAFETY: words of this test.
+        let words = unsafe { Words::at_rest() };
+        assert_eq!(regions.block(words, at(1)), None, "its header lies before the heap");
+        assert_eq!(regions.block(words, at(3)), Some(at(3)));
+        assert_eq!(regions.block(words, at(4)), Some(at(2)), "a function within a closure");
+        assert_eq!(regions.block(words, at(3) + 1), None, "an integer");
+        assert_eq!(regions.block(words, at(6)), None, "its header lies behind the heap");
+        assert!(regions.block(words, at(5)).is_some(), "memory that is used otherwise");
     }
 }
