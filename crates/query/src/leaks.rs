@@ -21,6 +21,7 @@ pub(crate) struct Answer {
     duration_us: u64,
     verdict: String,
     conclusive: bool,
+    incomplete: Option<String>,
     leaks: Vec<GrowingRow>,
 }
 
@@ -83,9 +84,9 @@ fn answer(
     selected: &SelectedRows,
 ) -> Answer {
     const POINTS: usize = 64;
-    let LeakReport { trace, duration_us, verdict, conclusive, leaks, .. } = report;
+    let LeakReport { trace, duration_us, verdict, conclusive, incomplete, leaks, .. } = report;
     if leaks.is_empty() {
-        return Answer { trace, duration_us, verdict, conclusive, leaks: Vec::new() };
+        return Answer { trace, duration_us, verdict, conclusive, incomplete, leaks: Vec::new() };
     }
     let steps = Steps::of(of_table, POINTS);
     let sites: Vec<Site> = leaks.iter().map(|row| row.site.clone()).collect();
@@ -106,5 +107,5 @@ fn answer(
         }
     };
     let leaks = leaks.into_iter().zip(lines).map(growing).collect();
-    Answer { trace, duration_us, verdict, conclusive, leaks }
+    Answer { trace, duration_us, verdict, conclusive, incomplete, leaks }
 }

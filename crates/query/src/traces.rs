@@ -264,6 +264,7 @@ pub(crate) fn whole_figures(archive: &Archive) -> TraceFigures<'_> {
         name: &archive.name,
         info: &archive.info,
         cut_short: archive.cut_short.as_deref(),
+        incomplete: archive.incomplete.as_deref(),
         aggregate: &archive.aggregate,
         locations: &archive.locations,
         selected: false,

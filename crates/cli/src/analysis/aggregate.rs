@@ -155,6 +155,7 @@ impl AggregatedTrace {
             name: self.name(),
             info: self.info(),
             cut_short: self.cut_short(),
+            incomplete: self.incomplete(),
             aggregate: &self.aggregate,
             locations: self.locations(),
             selected,

@@ -148,16 +148,37 @@ fn aggregate(
     AggregatedTrace::read_with_onlooker(&[path.to_owned()], packing.options(), onlooker)
 }
 
+/// What is missing from the figures so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TraceNotes<'a> {
+    /// See [`Archive::cut_short`].
+    pub(crate) cut_short: Option<&'a str>,
+    /// See [`Archive::incomplete`].
+    pub(crate) incomplete: Option<&'a str>,
+    /// What was found wrong with the trace.
+    pub(crate) notices: &'a [String],
+}
+
 /// The compressed archive of the figures so far.
 pub(crate) fn packed_so_far(
     figures: &FiguresSoFar<'_>,
     name: &str,
-    (cut_short, notices): (Option<&str>, &[String]),
+    notes: TraceNotes<'_>,
     effort: Compression,
 ) -> Vec<u8> {
     let &FiguresSoFar { info, aggregate, blocks, locations } = figures;
-    let parts =
-        ArchiveParts { name, info, cut_short, notices, aggregate, blocks, locations, answers: &[] };
+    let TraceNotes { cut_short, incomplete, notices } = notes;
+    let parts = ArchiveParts {
+        name,
+        info,
+        cut_short,
+        incomplete,
+        notices,
+        aggregate,
+        blocks,
+        locations,
+        answers: &[],
+    };
     compressed(&parts.to_bytes(), effort)
 }
 
@@ -166,6 +187,7 @@ fn archive(trace: AggregatedTrace, name: String) -> Archive {
         name,
         info: trace.info().clone(),
         cut_short: trace.cut_short().map(str::to_owned),
+        incomplete: trace.incomplete().map(str::to_owned),
         notices: trace.notices(),
         locations: trace.locations().clone(),
         aggregate: trace.aggregate,

@@ -257,12 +257,21 @@ impl LiveAggregation {
 
     /// What is missing from the trace, in sentences.
     pub(crate) fn losses(&self) -> Vec<String> {
+        notices::lines(&self.losses_so_far())
+    }
+
+    /// Why not all that the program has done so far was read, if that is so.
+    pub(crate) fn incomplete(&self) -> Option<String> {
+        notices::incomplete(&self.losses_so_far())
+    }
+
+    fn losses_so_far(&self) -> Losses {
         let mut losses = self.trace.losses().cloned().unwrap_or_default();
         if self.state != LiveState::Ended {
             // A trace that is still being written has no end yet.
             losses.cut_short = None;
         }
-        notices::lines(&losses)
+        losses
     }
 
     /// The figures so far; `None` before the trace's first packet. Takes time in proportion to

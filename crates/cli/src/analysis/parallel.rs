@@ -270,6 +270,7 @@ mod tests {
             name: String::new(),
             info,
             cut_short: None,
+            incomplete: None,
             notices: Vec::new(),
             locations: reader.into_locations(),
             aggregate,

@@ -118,7 +118,10 @@ pub(crate) fn cut_short(cut: &CutShort) -> String {
 
 /// Why a trace does not have all that its program did; `None` if it has.
 pub(crate) fn incomplete(losses: &Losses) -> Option<String> {
-    let damaged = || "it is damaged, and not all of it could be read".to_owned();
+    let damaged = || match left_out(losses) {
+        Some(amounts) => format!("it is damaged, and not all of it could be read ({amounts})"),
+        None => "it is damaged, and not all of it could be read".to_owned(),
+    };
     if let Some(cut) = &losses.cut_short {
         return Some(cut_short(cut));
     }

@@ -187,6 +187,7 @@ fn halves_have_the_figures_of_the_whole() {
                     name: String::new(),
                     info: info(RATE),
                     cut_short: None,
+                    incomplete: None,
                     notices: Vec::new(),
                     locations: table,
                     aggregate,

@@ -21,7 +21,7 @@ pub use bytes::ArchiveError;
 const MAGIC: &[u8] = b"heaptap archive ";
 
 /// Changes with every change of the layout.
-const VERSION: u64 = 5;
+const VERSION: u64 = 6;
 
 /// A trace that was read to its end.
 pub struct Archive {
@@ -31,6 +31,8 @@ pub struct Archive {
     pub info: TraceInfo,
     /// Why the end of the trace is missing, and until when it covers the program.
     pub cut_short: Option<String>,
+    /// Why not all that the program did was read.
+    pub incomplete: Option<String>,
     /// What was found wrong with the trace.
     pub notices: Vec<String>,
     /// The aggregate of all blocks, with whole stacks. An archive that was read lacks
@@ -53,6 +55,8 @@ pub struct ArchiveParts<'a> {
     pub info: &'a TraceInfo,
     /// See [`Archive::cut_short`].
     pub cut_short: Option<&'a str>,
+    /// See [`Archive::incomplete`].
+    pub incomplete: Option<&'a str>,
     /// What was found wrong with the trace.
     pub notices: &'a [String],
     /// The aggregate of all blocks, with whole stacks.
@@ -72,6 +76,7 @@ impl Archive {
             name: &self.name,
             info: &self.info,
             cut_short: self.cut_short.as_deref(),
+            incomplete: self.incomplete.as_deref(),
             notices: &self.notices,
             aggregate: &self.aggregate,
             blocks: &self.blocks,

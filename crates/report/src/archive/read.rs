@@ -30,6 +30,7 @@ impl Archive {
         let name = from.text()?;
         let info = info(&mut from)?;
         let cut_short = Some(from.text()?).filter(|why| !why.is_empty());
+        let incomplete = Some(from.text()?).filter(|why| !why.is_empty());
         let notices = from.list(Reader::text)?;
         let (codes, locations) = locations(&mut from)?;
         let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size / 8) };
@@ -45,7 +46,17 @@ impl Archive {
         if !from.is_at_end() {
             return Err(from.error("there is more data than there should be"));
         }
-        Ok(Archive { name, info, cut_short, notices, aggregate, blocks, locations, answers })
+        Ok(Archive {
+            name,
+            info,
+            cut_short,
+            incomplete,
+            notices,
+            aggregate,
+            blocks,
+            locations,
+            answers,
+        })
     }
 }
 

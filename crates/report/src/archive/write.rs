@@ -18,6 +18,7 @@ impl ArchiveParts<'_> {
         out.bytes(self.name.as_bytes());
         self.write_info(&mut out);
         out.bytes(self.cut_short.unwrap_or_default().as_bytes());
+        out.bytes(self.incomplete.unwrap_or_default().as_bytes());
         out.list(self.notices, |out, notice| out.bytes(notice.as_bytes()));
         locations(&mut out, &self.aggregate.frames, self.locations);
         figures(&mut out, self.aggregate);

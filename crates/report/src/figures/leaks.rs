@@ -17,8 +17,10 @@ pub struct LeakReport {
     pub trace: String,
     pub duration_us: u64,
     pub verdict: String,
-    /// Whether the trace can show leaks.
+    /// Whether the trace can show leaks; that there are none only if all of it was read.
     pub conclusive: bool,
+    /// Why not all that the program did was read, if that is so.
+    pub incomplete: Option<String>,
     pub leaks: Vec<LeakRow>,
     /// The snapshot that was joined, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +73,12 @@ pub fn selected_leak_report(trace: &TraceFigures<'_>, history: &LiveHistory) -> 
 fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
     let carried_over = trace.aggregate.is_carried_over();
     let found = if carried_over { &[][..] } else { &leaks.found[..] };
+    let (clear, incomplete) = (leaks.outlook == Outlook::Clear, trace.incomplete);
+    // What was not seen may hold a leak, or the end of what seems to be one.
+    let partly = match incomplete {
+        Some(why) => format!(" in what was read, which is not all: {why}"),
+        None => String::new(),
+    };
     let verdict = match (leaks.outlook, found.len() as u64) {
         _ if carried_over => "cannot tell: the files are parts of one process's trace, and none \
             says which blocks of an earlier one were collected; trace it into one file"
@@ -82,16 +90,18 @@ fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
         (Outlook::RarelyCollected, _) => "cannot tell: old blocks were collected too rarely to \
             tell a leak from garbage that waits; trace a longer run"
             .to_owned(),
+        (Outlook::Clear, 0) if incomplete.is_some() => format!("no leak{partly}"),
         (Outlook::Clear, 0) => "no leak: no site keeps growing".to_owned(),
         (Outlook::Clear, number) => {
-            format!("{} growing", count(number, "site keeps", "sites keep"))
+            format!("{} growing{partly}", count(number, "site keeps", "sites keep"))
         }
     };
     LeakReport {
         trace: trace.name.to_owned(),
         duration_us: trace.aggregate.duration(),
         verdict,
-        conclusive: leaks.outlook == Outlook::Clear && !carried_over,
+        conclusive: clear && !carried_over && (incomplete.is_none() || !found.is_empty()),
+        incomplete: incomplete.map(str::to_owned),
         leaks: found.iter().map(row).collect(),
         snapshot: None,
     }

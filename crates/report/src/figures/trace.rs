@@ -15,6 +15,8 @@ pub struct TraceFigures<'a> {
     pub info: &'a TraceInfo,
     /// Why the end of the trace is missing, and until when it covers the program.
     pub cut_short: Option<&'a str>,
+    /// Why not all that the program did was read, be it the end or a part in the middle.
+    pub incomplete: Option<&'a str>,
     /// The aggregate of the selected blocks.
     pub aggregate: &'a Aggregate,
     /// The locations of the trace.

@@ -15,6 +15,7 @@ fn archive(program: Program, most_blocks: usize) -> Archive {
         name: "made.ctf".to_owned(),
         info: info(0.01),
         cut_short: Some("the disk was full".to_owned()),
+        incomplete: Some("it covers half of the run".to_owned()),
         notices: vec!["a packet was left out".to_owned()],
         aggregate,
         blocks,
@@ -36,6 +37,7 @@ proptest! {
         let read = Archive::from_bytes(&bytes).unwrap();
         prop_assert_eq!(&read.name, &written.name);
         prop_assert_eq!(&read.cut_short, &written.cut_short);
+        prop_assert_eq!(&read.incomplete, &written.incomplete);
         prop_assert_eq!(&read.notices, &written.notices);
         prop_assert_eq!(&read.answers, &written.answers);
         prop_assert_eq!(&read.info, &written.info);

@@ -14,7 +14,7 @@ use heaptap_report::{Depth, Options};
 
 use super::available::{ReadyTrace, Unavailable};
 use super::reading::{Phase, Reading};
-use crate::analysis::archive::PackedTrace;
+use crate::analysis::archive::{PackedTrace, TraceNotes};
 use crate::analysis::live::LiveAggregation;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
@@ -168,8 +168,13 @@ impl TailedTrace {
         if let Ok(Some(packed)) = self.reading.packed() {
             return Some(packed);
         }
-        let (cut_short, notices) = (self.trace.cut_short(), self.trace.losses());
-        let notes = (cut_short.as_deref(), &notices[..]);
+        let (cut_short, incomplete) = (self.trace.cut_short(), self.trace.incomplete());
+        let notices = self.trace.losses();
+        let notes = TraceNotes {
+            cut_short: cut_short.as_deref(),
+            incomplete: incomplete.as_deref(),
+            notices: &notices,
+        };
         self.reading.pack(self.trace.figures().as_ref(), notes)
     }
 

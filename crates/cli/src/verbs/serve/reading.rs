@@ -14,7 +14,7 @@ use heaptap_trace::CutReason;
 use serde::Serialize;
 
 use super::available::{ReadyTrace, Unavailable};
-use crate::analysis::archive::{Packing, packed_so_far, source_files};
+use crate::analysis::archive::{Packing, TraceNotes, packed_so_far, source_files};
 use crate::analysis::so_far::{FiguresSoFar, Onlooker};
 use crate::exit_status::Failure;
 use crate::io::watch::Watch;
@@ -216,7 +216,7 @@ impl Reading {
     pub(super) fn pack(
         &self,
         figures: Option<&FiguresSoFar<'_>>,
-        notes: (Option<&str>, &[String]),
+        notes: TraceNotes<'_>,
     ) -> Option<ReadyTrace> {
         // No other thread than this changes it.
         let version = self.state().version;
@@ -229,11 +229,7 @@ impl Reading {
         Some(packed)
     }
 
-    fn packed_so_far(
-        &self,
-        figures: &FiguresSoFar<'_>,
-        notes: (Option<&str>, &[String]),
-    ) -> ReadyTrace {
+    fn packed_so_far(&self, figures: &FiguresSoFar<'_>, notes: TraceNotes<'_>) -> ReadyTrace {
         let gzip = packed_so_far(figures, &self.name, notes, self.packing.effort).into();
         ReadyTrace { gzip, files: Arc::new(source_files(figures.locations)) }
     }
@@ -250,7 +246,9 @@ impl Onlooker for Reading {
     }
 
     fn show(&self, figures: &FiguresSoFar<'_>) {
-        let packed = self.packed_so_far(figures, (None, &[]));
+        let incomplete = Some("the rest of it is still being read");
+        let notes = TraceNotes { incomplete, ..TraceNotes::default() };
+        let packed = self.packed_so_far(figures, notes);
         let mut state = self.state();
         state.replace(packed);
         state.is_asked_for = false;
@@ -313,6 +311,8 @@ mod tests {
         }
 
         fn show(&self, figures: &FiguresSoFar<'_>) {
+            let incomplete = Some("the rest of it is still being read");
+            let notes = TraceNotes { incomplete, ..TraceNotes::default() };
             self.1.borrow_mut().push(figures.aggregate.events());
             self.0.show(figures);
         }

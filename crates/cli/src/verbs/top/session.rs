@@ -118,6 +118,7 @@ impl Session {
                 name: &name,
                 info,
                 cut_short: cut_short.as_deref(),
+                incomplete: None,
                 aggregate,
                 locations,
                 selected: query.filter.is_some(),
