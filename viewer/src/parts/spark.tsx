@@ -1,7 +1,8 @@
 // Small pictures of one series: a line with its band, or bars.
 
 interface LineProps {
-  values: readonly number[];
+  /** Where it is not known, there is a gap. */
+  values: readonly (number | null)[];
   low?: readonly number[] | undefined;
   high?: readonly number[] | undefined;
   /** The top of the picture, if it is shared with others. */
@@ -13,18 +14,32 @@ interface LineProps {
 }
 
 export function LineChart({ values, low, high, most, fill, width = 320, height = 64, label }: LineProps) {
-  const top = Math.max(most ?? 0, ...values, ...(high ?? []), 1) * 1.04;
+  const known = values.filter((value) => value !== null);
+  const top = Math.max(most ?? 0, ...known, ...(high ?? []), 1) * 1.04;
   const x = (at: number) => ((at / Math.max(1, values.length - 1)) * width).toFixed(1);
   const y = (value: number) => (height - (Math.max(0, value) / top) * height).toFixed(1);
-  const points = (all: readonly number[]) => all.map((value, at) => `${x(at)},${y(value)}`);
+  const points = (all: readonly number[], from = 0) => all.map((value, at) => `${x(from + at)},${y(value)}`);
+  const runs = knownRuns(values);
   const band = low && high ? [...points(high), ...points(low).reverse()].join(" ") : "";
   return (
     <svg class="chart" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={label}>
-      {fill && <polygon points={`0,${height} ${points(values).join(" ")} ${width},${height}`} fill={fill} />}
+      {fill && runs.map(({ from, run }) => <polygon points={`${x(from)},${height} ${points(run, from).join(" ")} ${x(from + run.length - 1)},${height}`} fill={fill} />)}
       {band && <polygon points={band} class="chart-band" />}
-      <polyline points={points(values).join(" ")} class="chart-line" vector-effect="non-scaling-stroke" />
+      {runs.map(({ from, run }) => <polyline points={points(run, from).join(" ")} class="chart-line" vector-effect="non-scaling-stroke" />)}
     </svg>
   );
+}
+
+/** The runs of known values. One that stands alone is drawn as long as a step, so that it can be seen. */
+function knownRuns(values: readonly (number | null)[]): { from: number; run: number[] }[] {
+  const runs: { from: number; run: number[] }[] = [];
+  values.forEach((value, at) => {
+    const last = runs.at(-1);
+    if (value === null) return;
+    if (last && last.from + last.run.length === at) last.run.push(value);
+    else runs.push({ from: at, run: [value] });
+  });
+  return runs.map(({ from, run }) => (run.length > 1 || values.length < 2 ? { from, run } : { from: Math.max(0, from - 0.5), run: [run[0]!, run[0]!] }));
 }
 
 export function Bars({ values, titles, label, height = 40 }: { values: readonly number[]; titles: readonly string[]; label: string; height?: number }) {

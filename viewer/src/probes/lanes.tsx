@@ -22,7 +22,8 @@ export function chosenNames({ tree }: Sidecar): readonly string[] {
 const amount = (value: number) => (Math.abs(value) >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toPrecision(3));
 const TEXTS: Record<Unit, (value: number) => string> = {
   bytes,
-  share: percent,
+  // Of timers that run at once there may be more than one.
+  share: (value) => (value > 1 ? `${amount(value)} at once` : percent(value)),
   ns: (value) => (value < 1000 ? `${Math.round(value)} ns` : shortDuration(value / 1000)),
   rate: (value) => `${amount(value)}/s`,
   number: amount,
@@ -55,15 +56,15 @@ interface RowProps {
 }
 
 function LaneRow({ lane, limit, probe, width, duration, under }: RowProps) {
-  const values = lane.values.map((value) => value ?? 0);
-  const largest = values.reduce((most, value) => Math.max(most, value), 0);
+  const { values } = lane;
+  const largest = values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
   const most = limit !== null && limit <= NEAR_LIMIT * largest ? limit : largest;
   const text = TEXTS[lane.unit];
-  const at = under === null ? null : lane.values[Math.min(Math.max(0, Math.ceil(under / width) - 1), values.length - 1)];
-  const shown = at === null || at === undefined ? `≤ ${text(largest)}` : text(at);
+  const at = under === null ? null : values[Math.max(0, Math.ceil(under / width) - 1)] ?? null;
+  const shown = under === null ? `≤ ${text(largest)}` : at === null ? "not known" : text(at);
   const name = visible(lane.name);
   // A picture of numbers below 1 would be flat: the chart begins at 1.
-  const scaled = values.map((value) => (most > 0 ? (100 * Math.max(0, value)) / most : 0));
+  const scaled = values.map((value) => (value === null ? null : most > 0 ? (100 * Math.max(0, value)) / most : 0));
   const title = limit === null ? name : `${name}, limit ${bytes(limit)}`;
   return (
     <div class={`lane${probe ? " probe" : ""}`} title={title}>

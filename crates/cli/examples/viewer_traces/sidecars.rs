@@ -1,5 +1,5 @@
-//! `probes.ctf`, which is `service.ctf` with a sidecar, and `hostile-probes.ctf`, whose probes have hostile
-//! names.
+//! `probes.ctf` and `late-probes.ctf`, which are `service.ctf` with sidecars of the whole run and of a part of
+//! it, and `hostile-probes.ctf`, whose probes have hostile names.
 
 use std::fs;
 use std::path::Path;
@@ -20,9 +20,14 @@ struct Sidecar {
 
 impl Sidecar {
     fn new(start_time: u64) -> Sidecar {
+        Sidecar::begun(start_time, 0)
+    }
+
+    /// One that begins so many ticks after its trace.
+    fn begun(start_time: u64, ticks: u64) -> Sidecar {
         let (host, program) = ("nowhere".to_owned(), "service".to_owned());
         let start = Start { trace_start: start_time, pid: 1, word_size: 8, host, program };
-        let (encoder, time) = (Encoder::new(1), start_time * 1_000);
+        let (encoder, time) = (Encoder::new(1), start_time * 1_000 + ticks * TICK);
         let mut sidecar = Sidecar { encoder, bytes: Vec::new(), time };
         sidecar.add(Event::Start(start));
         sidecar
@@ -107,6 +112,20 @@ fn collector(sidecar: &mut Sidecar, tick: u64, wave: f64) {
         threads: Some(4),
         domains: Some(3),
     }));
+}
+
+/// Writes a sidecar from second 5 to 15 of the service, with a pause of 3 s.
+pub(crate) fn write_late(directory: &Path, start_time: u64) -> std::io::Result<()> {
+    fs::copy(directory.join("service.ctf"), directory.join("late-probes.ctf"))?;
+    let mut sidecar = Sidecar::begun(start_time, 50);
+    for tick in 51..=150 {
+        sidecar.time = start_time * 1_000 + tick * TICK;
+        let (count, total_ns) = if tick < 100 { (0, 0) } else { (1, 3_000_000_000) };
+        let longest_ns = if tick == 100 { total_ns } else { 0 };
+        sidecar.add(Event::Pauses(Pauses { kind: SliceKind::Major, count, total_ns, longest_ns }));
+        sidecar.add(Event::Heap(Heap { heap_words: Some(4_000_000), ..Heap::default() }));
+    }
+    sidecar.write(&directory.join("late-probes.ctf.probes"))
 }
 
 /// Names, texts and lines of a log that are HTML, scripts and terminal sequences.

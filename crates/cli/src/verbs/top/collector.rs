@@ -3,7 +3,7 @@
 
 use heaptap_probes::History;
 use heaptap_report::figures::probes::figures::ProbeClock;
-use heaptap_report::figures::probes::intervals::{Interval, LiveBuckets, TimeLine};
+use heaptap_report::figures::probes::intervals::{Interval, LiveBuckets, TimeLine, paused_shares};
 use heaptap_report::figures::probes::words::{grouped, nanos};
 use heaptap_report::figures::units::{bytes, percent, short_duration};
 use ratatui::style::{Modifier, Style};
@@ -65,10 +65,10 @@ fn per_second(rate: f64) -> String {
     if rate < 10.0 { format!("{rate:.1}/s") } else { format!("{}/s", grouped(rate.round() as u64)) }
 }
 
-/// The share of the interval in which the program, or one of its domains, stood still.
+/// The share of the interval in which the program stood still. Bars overlap, so a pause that is
+/// longer than one is in each.
 fn paused_share(row: &Interval) -> Option<f64> {
-    let width = row.to_us.saturating_sub(row.from_us).max(1) as f64 * 1e3;
-    Some(row.paused().total_ns as f64 / width)
+    paused_shares(std::slice::from_ref(row)).pop().flatten()
 }
 
 fn longest(row: &Interval) -> Option<f64> {

@@ -32,6 +32,9 @@ pub struct Interval {
     pub domains: Option<u64>,
     /// The largest live size by the samples of the trace.
     pub live_bytes: Option<f64>,
+    /// The part of the interval of which the sidecar knows, in nanoseconds.
+    #[serde(skip)]
+    pub known_ns: u64,
 }
 
 /// How long the program, or a domain of it, stood still.
@@ -63,6 +66,23 @@ impl Interval {
         let (promoted, minor) = (self.promoted_words?, self.minor_words?);
         (minor > 0).then(|| promoted as f64 / minor as f64)
     }
+}
+
+/// The part of each interval, which follow each other, in which the program stood still; of
+/// several domains, on average. `None` where the sidecar knows nothing.
+///
+/// A pause is recorded when it ends, so one that is longer than an interval began in those before.
+pub fn paused_shares(rows: &[Interval]) -> Vec<Option<f64>> {
+    let mut before = 0.0;
+    let share = |row: &Interval| {
+        let room = row.known_ns as f64 * row.domains.unwrap_or(1).max(1) as f64;
+        let paused = row.paused().total_ns as f64 + before;
+        before = (paused - room).max(0.0);
+        (room > 0.0).then(|| (paused / room).min(1.0))
+    };
+    let mut shares: Vec<Option<f64>> = rows.iter().rev().map(share).collect();
+    shares.reverse();
+    shares
 }
 
 /// The live size by the trace: the largest in each bucket of this many microseconds.
@@ -110,7 +130,9 @@ impl<'a> TimeLine<'a> {
         let from = self.clock.time(from_us);
         let to = self.clock.time(to_us);
         // What does not change has no point, but behind the end nothing is known.
-        let known = self.history.span.is_some_and(|(_, last)| from < last);
+        let span = self.history.span;
+        let known = span.is_some_and(|(_, last)| from < last);
+        let known_ns = span.map_or(0, |(first, last)| to.min(last).saturating_sub(from.max(first)));
         let growth = |total: fn(&Heap) -> Option<u64>| growth(heap, spacing, (from, to), total);
         let bytes = |words: fn(&Heap) -> Option<u64>| {
             largest(heap, from, to, known, words).map(|words| words.saturating_mul(self.word))
@@ -141,6 +163,7 @@ impl<'a> TimeLine<'a> {
             threads: most(|system| system.threads),
             domains: most(|system| system.domains),
             live_bytes: self.live.largest(from_us, to_us),
+            known_ns,
         }
     }
 }
@@ -243,6 +266,30 @@ mod tests {
         let whole = line.interval(0, 100_000);
         assert_eq!((whole.minor.count, whole.paused().longest_ns), (300, 100));
         assert_eq!(line.interval(500_000, 600_000).heap_bytes, None, "known behind the end");
+    }
+
+    /// A pause is recorded when it ends. What is not in the sidecar is not known.
+    #[test]
+    fn no_interval_was_paused_longer_than_it_lasted() {
+        let mut history = History::default();
+        let start = Start { trace_start: 0, word_size: 8, ..Start::default() };
+        history.add(Timed { time: 2_000_000_000, event: Event::Start(start) });
+        for (time, total_ns) in [(5_000_000_000, 0), (6_000_000_000, 2_500_000_000)] {
+            let (kind, count) = (SliceKind::Major, 1);
+            let pauses = Pauses { kind, count, total_ns, longest_ns: total_ns };
+            history.add(Timed { time, event: Event::Pauses(pauses) });
+        }
+        let line = TimeLine::new(&history, LiveBuckets { bucket_us: 1, most_bytes: &[] });
+        let mut rows = line.intervals(1_000_000, 8);
+        let shares = paused_shares(&rows);
+        let known = [Some(0.0), Some(0.5), Some(1.0), Some(1.0)];
+        assert_eq!(
+            (&shares[..2], &shares[2..6], &shares[6..]),
+            (&[None; 2][..], &known[..], &[None; 2][..])
+        );
+        // Of five domains, each may stand still all the time.
+        rows.iter_mut().for_each(|row| row.domains = Some(5));
+        assert_eq!(paused_shares(&rows)[5], Some(0.5));
     }
 
     /// A program that does nothing has a heap all the same.

@@ -5,7 +5,7 @@ use heaptap_probes::{History, Probe, ProbeKind, Sample};
 use serde::Serialize;
 
 use crate::figures::probes::figures::{ProbeClock, ProbeFigures, ProbeLine};
-use crate::figures::probes::intervals::{Interval, LiveBuckets, TimeLine};
+use crate::figures::probes::intervals::{Interval, LiveBuckets, TimeLine, paused_shares};
 use crate::figures::probes::major::old_before;
 use crate::figures::probes::tree::{ProbeTreeLine, probe_tree};
 use crate::figures::probes::words::described;
@@ -132,19 +132,20 @@ impl PageSidecar {
 
 /// The lines of the collector and the process of which something is known.
 fn lanes(rows: &[Interval]) -> Vec<Lane> {
-    type Figure = fn(&Interval) -> Option<f64>;
-    let all: [(&'static str, Unit, Figure); 8] = [
-        ("heap", Unit::Bytes, |row| whole(row.heap_bytes)),
-        ("in use", Unit::Bytes, |row| whole(row.heap_used_bytes)),
-        ("RSS", Unit::Bytes, |row| whole(row.rss_bytes)),
-        ("cgroup", Unit::Bytes, |row| whole(row.cgroup_usage_bytes)),
-        ("paused", Unit::Share, |row| Some(row.paused().total_ns as f64 / nanos(row))),
-        ("longest", Unit::Ns, |row| Some(row.paused().longest_ns as f64)),
-        ("minor GC", Unit::Rate, |row| Some(whole(row.minor_collections)? / nanos(row) * 1e9)),
-        ("major GC", Unit::Rate, |row| Some(whole(row.major_collections)? / nanos(row) * 1e9)),
+    let of_rows = |figure: fn(&Interval) -> Option<f64>| rows.iter().map(figure).collect();
+    let longest = |row: &Interval| (row.known_ns > 0).then(|| row.paused().longest_ns as f64);
+    let all: [(&'static str, Unit, Vec<Option<f64>>); 8] = [
+        ("heap", Unit::Bytes, of_rows(|row| whole(row.heap_bytes))),
+        ("in use", Unit::Bytes, of_rows(|row| whole(row.heap_used_bytes))),
+        ("RSS", Unit::Bytes, of_rows(|row| whole(row.rss_bytes))),
+        ("cgroup", Unit::Bytes, of_rows(|row| whole(row.cgroup_usage_bytes))),
+        ("paused", Unit::Share, paused_shares(rows)),
+        ("longest", Unit::Ns, of_rows(longest)),
+        ("minor GC", Unit::Rate, of_rows(|row| each_second(row, row.minor_collections))),
+        ("major GC", Unit::Rate, of_rows(|row| each_second(row, row.major_collections))),
     ];
-    let lane = |(name, unit, figure): (&'static str, Unit, Figure)| {
-        let values: Vec<Option<f64>> = rows.iter().map(|row| figure(row).map(rounded)).collect();
+    let lane = |(name, unit, values): (&'static str, Unit, Vec<Option<f64>>)| {
+        let values: Vec<Option<f64>> = values.into_iter().map(|it| it.map(rounded)).collect();
         values.iter().flatten().any(|&value| value > 0.0).then_some(Lane { name, unit, values })
     };
     all.into_iter().filter_map(lane).collect()
@@ -154,8 +155,10 @@ fn whole(number: Option<u64>) -> Option<f64> {
     number.map(|number| number as f64)
 }
 
-fn nanos(row: &Interval) -> f64 {
-    row.to_us.saturating_sub(row.from_us).max(1) as f64 * 1e3
+/// How many there were in each second of which the sidecar knows.
+fn each_second(row: &Interval, number: Option<u64>) -> Option<f64> {
+    let known = (row.known_ns > 0).then_some(row.known_ns as f64)?;
+    Some(whole(number)? / known * 1e9)
 }
 
 /// To six digits: more only make the page larger.
