@@ -362,7 +362,8 @@ fn a_leak_is_told_in_plain_words() {
             writer.collect(0, kept.pop_front().unwrap());
         }
     }
-    let path = place.file("leaky.ctf", &writer.finish());
+    let bytes = writer.finish();
+    let path = place.file("leaky.ctf", &bytes);
     let text = heaptap("leaks", &[&path]).text(0);
     for words in
         ["1 site keeps growing", "source_2.ml:12:", "a leak", "called from", "KiB ± 7.0 % a minute"]
@@ -374,7 +375,44 @@ fn a_leak_is_told_in_plain_words() {
     assert_eq!(found["leaks"][0]["site"]["line"], 12);
     assert_eq!(found["conclusive"], true);
     let text = heaptap("leaks --exclude function_2_", &[&path]).text(0);
-    assert!(text.contains("no leak"), "{text}");
+    assert!(text.contains("no leak: no site keeps growing"), "{text}");
+    // What is not in the file was not looked at.
+    let cut = place.file("cut.ctf", &bytes[..bytes.len() * 9 / 10]);
+    for (options, found) in [("", "1 site keeps growing"), ("--exclude function_2_", "no leak")] {
+        let text = heaptap(&format!("leaks {options}"), &[&cut]).text(0);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = format!("{found} in what was read, which is not all: it ends inside a packet");
+        assert!(text.contains(&words), "no `{words}` in {text}");
+    }
+    let found = json("leaks --exclude function_2_", &[&cut]);
+    assert_eq!(found["conclusive"], false);
+    assert!(found["incomplete"].as_str().unwrap().contains("inside a packet"));
+}
+
+#[test]
+fn a_peak_that_differs_from_the_sum_of_its_rows_says_why() {
+    let place = Place::new();
+    let mut writer = Writer::new(Format::V2);
+    let block = Block { length: 9, samples: 1, source: Source::Major };
+    let mut alive = std::collections::VecDeque::new();
+    // Some forty are alive at any time, now a few more and now a few less.
+    for turn in 0..4_000_u64 {
+        writer.time += 100;
+        alive.push_back(writer.alloc(0, block, &[Sources::FIRST]));
+        while alive.len() as u64 > 40 + turn * turn % 7 {
+            writer.collect(0, alive.pop_front().unwrap());
+        }
+    }
+    let path = place.file("steady.ctf", &writer.finish());
+    let report = json("report --metric peak", &[&path]);
+    let (peak, seen) = (&report["totals"]["peak"], &report["totals"]["live_at_peak"]);
+    assert_eq!(seen["bytes"], report["table"]["total"]["bytes"]);
+    assert!(peak["bytes"].as_f64() < seen["bytes"].as_f64(), "{report}");
+    let text = heaptap("report --metric peak", &[&path]).text(0);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("not to the peak live size of") && text.contains("by chance"), "{text}");
+    let text = heaptap("report --metric live", &[&path]).text(0);
+    assert!(!text.contains("by chance"), "{text}");
 }
 
 /// A number of blocks, each of a number of samples, in each of two functions.

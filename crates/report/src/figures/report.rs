@@ -7,7 +7,7 @@ use crate::estimate::{Scale, Share};
 use crate::rows::{Row, Site};
 use serde::Serialize;
 
-use crate::figures::size::{Size, Sum, share};
+use crate::figures::size::{Size, Sum, share, sized};
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::{TableView, TraceFigures, by_name};
 
@@ -56,7 +56,11 @@ pub struct Totals {
     pub allocated: Size,
     /// The part of `allocated` outside the heap.
     pub external: Size,
+    /// Corrected for having been chosen as the largest: see `live_at_peak`.
     pub peak: Size,
+    /// What was seen alive at the moment of the peak, to which the rows of that metric add up.
+    /// Of many noisy sizes the largest is too large by chance, so it is more than `peak`.
+    pub live_at_peak: Size,
     /// The part of `peak` outside the heap.
     pub peak_external: Size,
     pub peak_us: u64,
@@ -115,6 +119,10 @@ pub struct Table {
     pub rows: Vec<ReportRow>,
     pub others: Others,
     pub total: Sum,
+    /// Whether the total is [`Totals::live_at_peak`].
+    #[serde(skip)]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub is_of_peak: bool,
 }
 
 /// A row of the table.
@@ -154,6 +162,14 @@ pub struct Limits {
     pub objects_followed_one_in: u64,
     /// The most samples that can be missing from a caller.
     pub samples_missing_from_callers: u64,
+}
+
+impl Totals {
+    /// Whether the text of the peak differs from that of what was seen alive then.
+    pub fn is_peak_corrected(&self) -> bool {
+        let are_known = self.peak.error.is_some() && self.live_at_peak.error.is_some();
+        are_known && sized(&self.peak) != sized(&self.live_at_peak)
+    }
 }
 
 impl Figures {
@@ -218,6 +234,7 @@ fn totals(aggregate: &Aggregate) -> Totals {
         allocated: size(Metric::Allocated),
         external: aggregate.external().into(),
         peak: aggregate.peak().into(),
+        live_at_peak: size(Metric::Peak),
         peak_external: aggregate.peak_external().into(),
         peak_us: aggregate.peak_time(),
         live: size(Metric::Live),
@@ -291,6 +308,7 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
             share: share(metric.samples(&left), all),
         },
         total: sum(&total),
+        is_of_peak: metric == Metric::Peak,
     }
 }
 

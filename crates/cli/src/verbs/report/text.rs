@@ -260,6 +260,15 @@ fn notes(figures: &Figures) -> Vec<String> {
             count(figures.totals.samples, "sample", "samples")
         ));
     }
+    if figures.table.is_of_peak && figures.totals.is_peak_corrected() {
+        notes.push(format!(
+            "The rows add up to {}, not to the peak live size of {}: they are what was seen alive \
+             at the moment when most was. The largest of many noisy sizes is too large by chance, \
+             and the peak live size is corrected for that.",
+            sized(&figures.table.total.size),
+            sized(&figures.totals.peak)
+        ));
+    }
     if figures.totals.live_young.bytes > figures.totals.live.bytes / 2.0 {
         notes.push(
             "More than half of what is live at the end is young: the program ended before a \
