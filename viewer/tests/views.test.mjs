@@ -384,5 +384,5 @@ test("hovering shows a frame's size with its error", () =>
   open("#flame&metric=allocated", async (page) => {
     const box = await page.locator(".icicle-box").boundingBox();
     await page.mouse.move(box.x + 40, box.y + 30);
-    assert.match(await text(page, ".tip"), /± [\d.]+ %.*of selected.*samples/s);
+    assert.match(await text(page, ".tip"), /± [\d.]+ %.*of the total.*samples/s);
   }));

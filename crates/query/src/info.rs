@@ -117,18 +117,20 @@ fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
         )),
         _ => {}
     }
+    let (followed, kept) = (figures.limits.objects_followed_one_in, 1_u64 << thinning);
+    let was_followed = format!("So much was alive that one in {followed} blocks was followed");
     if thinning > 0 {
+        let (begin, all) = match followed {
+            0 | 1 => ("The page".to_owned(), "all blocks"),
+            _ => (format!("{was_followed}, and the page"), "all of these"),
+        };
         notes.push(format!(
-            "The page has one in {} small blocks. Without a filter, figures come from all blocks; \
-             with one, and for what is live at a chosen time, their errors include this.",
-            1_u64 << thinning
+            "{begin} has one in {kept} small blocks. Without a filter, figures come from {all}; \
+             with one, and for what is live at a chosen time, from those in the page. Errors \
+             include that."
         ));
-    }
-    if figures.limits.objects_followed_one_in > 1 {
-        notes.push(format!(
-            "So much was alive that one in {} blocks was followed; the errors include that.",
-            figures.limits.objects_followed_one_in
-        ));
+    } else if followed > 1 {
+        notes.push(format!("{was_followed}; the errors include that."));
     }
     if figures.limits.samples_missing_from_callers > 0 {
         notes.push(format!(

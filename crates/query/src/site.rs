@@ -27,6 +27,9 @@ pub(crate) struct SiteAnswer {
     share: f64,
     callers: Vec<CallRow>,
     callees: Vec<CallRow>,
+    /// All that the site itself has allocated, whatever the metric: of these blocks are
+    /// `lifetimes` and `sizes`.
+    own_bytes: f64,
     lifetimes: Lifetimes,
     sizes: Vec<SizeClass>,
     lines: Vec<Line>,
@@ -44,7 +47,10 @@ struct CallRow {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct Lifetimes {
+    /// Of blocks that were collected.
     classes: Vec<LifetimeClass>,
+    /// What was not collected: how long it lives is not known.
+    never_freed_bytes: f64,
     /// `None` where the trace ended first.
     median_us: Option<u64>,
 }
@@ -109,6 +115,7 @@ pub(crate) fn site(
         share: share(all, tree.samples(0)),
         callers: callers(&tree, &with_samples, levels, &row),
         callees: callees(&tree, &nodes, levels, &row),
+        own_bytes: own_bytes(&blocks, unit(aggregate)),
         lifetimes: lifetimes(&blocks, aggregate.duration(), unit(aggregate)),
         sizes: sizes(&blocks, unit(aggregate)),
         lines: lines(&figures, of, inside),
@@ -220,13 +227,27 @@ fn class_of(number: u64) -> (u64, u64) {
     (from, from.saturating_mul(2))
 }
 
+fn own_bytes(blocks: &[SelectedBlock], unit: f64) -> f64 {
+    let samples = blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.samples));
+    samples as f64 * unit
+}
+
+/// `end`: no block has lived longer than the trace.
 fn lifetimes(blocks: &[SelectedBlock], end: u64, unit: f64) -> Lifetimes {
     let mut classes: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    let mut never_freed = 0_u64;
     let mut lives: Vec<(u64, u64)> = Vec::with_capacity(blocks.len());
     for block in blocks {
-        let lifetime = block.end.unwrap_or(end).saturating_sub(block.birth);
-        *classes.entry(class_of(lifetime)).or_default() += block.samples;
-        lives.push((if block.collected { lifetime } else { u64::MAX }, block.samples));
+        let lifetime = match block.end {
+            Some(end) if block.collected => end.saturating_sub(block.birth),
+            _ => u64::MAX,
+        };
+        let samples = match lifetime {
+            u64::MAX => &mut never_freed,
+            known => classes.entry(class_of(known)).or_default(),
+        };
+        *samples = samples.saturating_add(block.samples);
+        lives.push((lifetime, block.samples));
     }
     lives.sort_unstable();
     let all = lives.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));
@@ -237,11 +258,12 @@ fn lifetimes(blocks: &[SelectedBlock], end: u64, unit: f64) -> Lifetimes {
     });
     let class = |((from_us, to_us), samples): ((u64, u64), u64)| LifetimeClass {
         from_us,
-        to_us,
+        to_us: to_us.min(end.max(from_us)),
         bytes: samples as f64 * unit,
     };
     Lifetimes {
         classes: classes.into_iter().map(class).collect(),
+        never_freed_bytes: never_freed as f64 * unit,
         median_us: median.map(|&(lifetime, _)| lifetime).filter(|&lifetime| lifetime != u64::MAX),
     }
 }

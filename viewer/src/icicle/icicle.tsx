@@ -214,7 +214,7 @@ function detail(layout: Layout, cell: number, more: IcicleProps["more"] | undefi
   const samples = layout.width[cell]!;
   const self = layout.tree.cells.self[cell]!;
   return more?.(layout, cell) ?? [
-    `${sizeText(layout, samples)} · ${percent(samples / (layout.tree.total.samples || 1))} of selected · ${count(samples, "sample", "samples")}`,
+    `${sizeText(layout, samples)} · ${percent(samples / (layout.tree.total.samples || 1))} of the total · ${count(samples, "sample", "samples")}`,
     ...(self > 0 && layout.firstChild[cell]! >= 0 ? [`itself ${sizeText(layout, self)}`] : []),
   ];
 }

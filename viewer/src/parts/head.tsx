@@ -6,19 +6,19 @@ import type { Info } from "../query/types";
 import { count, grouped, percent, shortDuration, sized } from "../text/units";
 import { canBeExact, fullReading } from "../view/exact";
 import { change, client, config, exact, exactFailed, settleAddress, tabs, traces, view } from "../view/store";
-import { majorBegan } from "../view/request";
-import { METRICS, TABS, type Tab } from "../view/view";
+import { offeredMetrics, shownMetric } from "../view/metric";
+import { TABS, type PageMetric, type Tab } from "../view/view";
 import { dark, toggleTheme } from "../view/theme";
 import { grows } from "../view/live";
 import { helpOpen } from "./help";
 import { Live } from "./live";
 
 export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source", snapshots: "Snapshots" };
-const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived any collection" } as const;
-const SURVIVED = {
-  any: "Live at the end and seen by a collection, minor or major: the file beside the trace, which would count major ones, is missing or does not, or two traces are compared, or the trace is still being read",
+const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived any collection", major: "Survived a major collection" } as const;
+const TITLES: Partial<Record<PageMetric, string>> = {
+  survived: "Live at the end and seen by a collection, minor or major, as heaptap report --metric survived shows it",
   major: "Live at the end, and old already when the last whole major collection began, as key o of heaptap top shows it",
-} as const;
+};
 
 /** How much of what happened the figures rest on. */
 function followed({ blocks_one_in: oneIn, limits }: Info): string {
@@ -120,8 +120,8 @@ export function Tabs() {
       </nav>
       {current.tab !== "snapshots" && <label class="metric">
         <span>metric</span>
-        <select id="metric" value={current.metric} title={current.metric === "survived" ? SURVIVED[majorBegan.value === null ? "any" : "major"] : undefined} onChange={(event) => setMetric(event.currentTarget.value as (typeof METRICS)[number])}>
-          {METRICS.map((metric) => (
+        <select id="metric" value={shownMetric.value} title={TITLES[shownMetric.value]} onChange={(event) => setMetric(event.currentTarget.value as PageMetric)}>
+          {offeredMetrics.value.map((metric) => (
             <option value={metric}>{metricName(metric)}</option>
           ))}
         </select>
@@ -130,15 +130,15 @@ export function Tabs() {
   );
 }
 
-function metricName(metric: (typeof METRICS)[number]): string {
+function metricName(metric: PageMetric): string {
   const { at } = view.value;
   if (metric === "at" && at !== null) return `Live at ${shortDuration(at)}`;
   if (metric === "live" && grows.value) return "Live now";
-  return metric === "survived" && majorBegan.value !== null ? "Survived a major collection" : METRIC_NAMES[metric];
+  return METRIC_NAMES[metric];
 }
 
 /** A time is needed for `at`: the middle of the run until another is chosen on the time line. */
-export function setMetric(metric: (typeof METRICS)[number]): void {
+export function setMetric(metric: PageMetric): void {
   const state = traces.value[view.value.trace];
   const duration = state && "info" in state ? state.info.duration_us : 0;
   change(metric === "at" && view.value.at === null ? { metric, at: Math.round(duration / 2) } : { metric });
@@ -146,6 +146,6 @@ export function setMetric(metric: (typeof METRICS)[number]): void {
 
 /** The next metric in the list. */
 export function nextMetric(): void {
-  const at = METRICS.indexOf(view.value.metric);
-  setMetric(METRICS[(at + 1) % METRICS.length]!);
+  const offered = offeredMetrics.value;
+  setMetric(offered[(offered.indexOf(shownMetric.value) + 1) % offered.length]!);
 }

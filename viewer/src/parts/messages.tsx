@@ -1,5 +1,7 @@
 // What the page says when something is missing or wrong: what, where, and what to do.
 
+import { signal } from "@preact/signals";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Info } from "../query/types";
 import { bytes, percent } from "../text/units";
 import { grows } from "../view/live";
@@ -8,6 +10,9 @@ import { notices, traces, type TraceState } from "../view/store";
 export function Problem({ text }: { text: string }) {
   return <p class="problem" role="alert">{text}</p>;
 }
+
+/** The traces of which nobody wants to see the notes any more. */
+const dismissed = signal<readonly string[]>([]);
 
 export function Notices({ info }: { info: Info | null }) {
   const dismiss = (at: number) => {
@@ -18,9 +23,31 @@ export function Notices({ info }: { info: Info | null }) {
       {notices.value.map((text, at) => (
         <div class="notice bad" role="alert">{text}<button type="button" class="plain" aria-label="Dismiss" onClick={() => dismiss(at)}>×</button></div>
       ))}
-      {info?.cut_short && <div class="notice" role="status"><b>The end of this trace is missing.</b> {info.cut_short}</div>}
-      {info?.notes.map((note) => <div class="notice" role="status">{note}</div>)}
+      {info && <TraceNotes key={info.name} info={info} />}
     </>
+  );
+}
+
+/** What a reader of the figures should know, on one line until it is opened. */
+function TraceNotes({ info }: { info: Info }) {
+  const [open, setOpen] = useState(false);
+  const [isCut, setCut] = useState(false);
+  const line = useRef<HTMLUListElement>(null);
+  const notes = [...(info.cut_short ? [`The end of this trace is missing: ${info.cut_short}.`] : []), ...info.notes];
+  const key = [info.name, ...notes].join("\0");
+  useLayoutEffect(() => {
+    const look = () => setCut(line.current !== null && line.current.scrollWidth > line.current.clientWidth);
+    look();
+    addEventListener("resize", look);
+    return () => removeEventListener("resize", look);
+  }, [key]);
+  if (notes.length === 0 || dismissed.value.includes(key)) return null;
+  return (
+    <div class={`notice notes${open ? " open" : ""}`} role="status">
+      <ul ref={line}>{notes.map((note) => <li>{note}</li>)}</ul>
+      {(isCut || open) && <button type="button" class="plain link" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "less" : "more"}</button>}
+      <button type="button" class="plain" aria-label="Dismiss" onClick={() => { dismissed.value = [...dismissed.value, key]; }}>×</button>
+    </div>
   );
 }
 
@@ -31,7 +58,7 @@ export function TraceMessage({ state, name }: { state: TraceState | undefined; n
     return (
       <Message title={`${name} cannot be shown`}>
         <p class="problem">{state.error}</p>
-        <p>Try <code>heaptap check</code> on the trace, which names the defect and its place; <code>heaptap recode damaged.ctf repaired.ctf</code> keeps what is left of it.</p>
+        {!/file is empty/.test(state.error) && <p>Try <code>heaptap check</code> on the trace, which names the defect and its place; <code>heaptap recode damaged.ctf repaired.ctf</code> keeps what is left of it.</p>}
       </Message>
     );
   }

@@ -43,7 +43,7 @@ function Details({ details, onOpen }: { details: SiteDetails; onOpen(site: Site)
   const { lifetimes, sizes } = details;
   const lived = (at: number) => {
     const { from_us: from, to_us: to, bytes: size } = lifetimes.classes[at]!;
-    return `${shortDuration(from)}${to === null ? " and more" : ` – ${shortDuration(to)}`}: ${bytes(size)}`;
+    return `${shortDuration(from)} – ${shortDuration(to)}: ${bytes(size)}`;
   };
   const sizedAs = (at: number) => {
     const { from, to, bytes: size } = sizes[at]!;
@@ -54,15 +54,21 @@ function Details({ details, onOpen }: { details: SiteDetails; onOpen(site: Site)
       <dl class="panel-facts">
         <div><dt>itself</dt><dd><Sized size={details.sum} /></dd></div>
         <div><dt>with what it calls</dt><dd><Sized size={details.total} /></dd></div>
-        <div><dt>of selected</dt><dd>{percent(details.share)}</dd></div>
+        <div><dt>of the total</dt><dd>{percent(details.share)}</dd></div>
       </dl>
       <NodeList title="Callers" nodes={details.callers} onOpen={onOpen} />
       <NodeList title="Callees" nodes={details.callees} onOpen={onOpen} />
-      {lifetimes.classes.length > 0 && (
+      {details.own_bytes > 0 && <p class="faint own-blocks">Of all {bytes(details.own_bytes)} that it allocates itself, without what it calls:</p>}
+      {details.own_bytes > 0 && (
         <section>
           <h3>Lifetimes{lifetimes.median_us !== null && <span class="faint"> half within {shortDuration(lifetimes.median_us)}</span>}</h3>
-          <Bars values={lifetimes.classes.map((each) => each.bytes)} titles={lifetimes.classes.map((_, at) => lived(at))} label="Bytes by lifetime" />
-          <p class="scale"><span>{shortDuration(lifetimes.classes[0]!.from_us)}</span><span>{lastOf(lifetimes.classes.at(-1)!)}</span></p>
+          {lifetimes.classes.length > 0 && (
+            <>
+              <Bars values={lifetimes.classes.map((each) => each.bytes)} titles={lifetimes.classes.map((_, at) => lived(at))} label="Bytes by lifetime, of what was collected" />
+              <p class="scale"><span>{shortDuration(lifetimes.classes[0]!.from_us)}</span><span>{shortDuration(lifetimes.classes.at(-1)!.to_us)}</span></p>
+            </>
+          )}
+          {lifetimes.never_freed_bytes > 0 && <p class="faint never-freed">{lifetimes.classes.length > 0 ? "and " : ""}{bytes(lifetimes.never_freed_bytes)} not collected before the end</p>}
         </section>
       )}
       {sizes.length > 0 && (
@@ -74,7 +80,7 @@ function Details({ details, onOpen }: { details: SiteDetails; onOpen(site: Site)
       )}
       {details.lines.length > 0 && (
         <section>
-          <h3>Lines</h3>
+          <h3>Lines that allocate</h3>
           <ul class="nodes">
             {details.lines.slice(0, 8).map(({ line, sum }) => (
               <li><span class="node"><span class="node-name">line {line}</span><Sized size={sum} /></span></li>
@@ -84,10 +90,6 @@ function Details({ details, onOpen }: { details: SiteDetails; onOpen(site: Site)
       )}
     </>
   );
-}
-
-function lastOf({ from_us: from, to_us: to }: { from_us: number; to_us: number | null }): string {
-  return to === null ? `≥ ${shortDuration(from)}` : shortDuration(to);
 }
 
 function NodeList({ title, nodes, onOpen }: { title: string; nodes: readonly SiteNode[]; onOpen(site: Site): void }) {

@@ -316,7 +316,7 @@ called_from: Array<Site>, };
 
 export type LeakGrowth = { times: Array<number>, live: Array<number>, low: Array<number>, high: Array<number>, };
 
-export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, leaks: Array<Leak>, };
+export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, leaks: Array<Leak>, };
 
 /**
  * A lifetime with its standard error.
@@ -325,7 +325,15 @@ export type Lifetime = { us: number, error: number, };
 
 export type LifetimeClass = { from_us: number, to_us: number, bytes: number, };
 
-export type Lifetimes = { classes: Array<LifetimeClass>, 
+export type Lifetimes = { 
+/**
+ * Of blocks that were collected.
+ */
+classes: Array<LifetimeClass>, 
+/**
+ * What was not collected: how long it lives is not known.
+ */
+never_freed_bytes: number, 
 /**
  * `None` where the trace ended first.
  */
@@ -500,7 +508,12 @@ sum: Sum,
 /**
  * With all that it calls.
  */
-total: Sum, share: number, callers: Array<SiteNode>, callees: Array<SiteNode>, lifetimes: Lifetimes, sizes: Array<SizeClass>, lines: Array<SiteLine>, };
+total: Sum, share: number, callers: Array<SiteNode>, callees: Array<SiteNode>, 
+/**
+ * All that the site itself has allocated, whatever the metric: of these blocks are
+ * `lifetimes` and `sizes`.
+ */
+own_bytes: number, lifetimes: Lifetimes, sizes: Array<SizeClass>, lines: Array<SiteLine>, };
 
 export type SiteLine = { line: number, sum: Sum, };
 
@@ -634,7 +647,16 @@ export type Totals = { samples: number, allocated: Size,
 /**
  * The part of `allocated` outside the heap.
  */
-external: Size, peak: Size, 
+external: Size, 
+/**
+ * Corrected for having been chosen as the largest: see `live_at_peak`.
+ */
+peak: Size, 
+/**
+ * What was seen alive at the moment of the peak, to which the rows of that metric add up.
+ * Of many noisy sizes the largest is too large by chance, so it is more than `peak`.
+ */
+live_at_peak: Size, 
 /**
  * The part of `peak` outside the heap.
  */

@@ -34,7 +34,7 @@ export interface Common {
   filter: Filter;
   metric: Metric;
   at?: number;
-  /** Of `survived`: only what was old by then, in microseconds since the start. */
+  /** Of `survived`: only what was old by then, in microseconds since the start: the page's metric `major`. */
   old_before?: number;
 }
 

@@ -77,7 +77,7 @@ function DiffHead({ answer, before, after }: { answer: Answer | null; before: nu
   return (
     <>
       <div class="tools">
-        <h2>{pick("Before", before, (trace) => change({ before: trace, ...(trace === after ? { trace: before } : {}) }))} → {pick("After", after, (trace) => change({ trace, ...(trace === before ? { before: after } : {}) }))}</h2>
+        <h2>{pick("Before", before, (trace) => change({ before: trace, trace: trace === after ? before : after }))} → {pick("After", after, (trace) => change({ trace, before: trace === before ? after : before }))}</h2>
         <span class="tools-right">
           {current.diffTable && (
             <label>rows <select aria-label="What a row is" value={current.by} onChange={(event) => change({ by: event.currentTarget.value as By })}>{BYS.map((by) => <option value={by}>{by}</option>)}</select></label>
@@ -136,7 +136,7 @@ function DiffTable({ answer }: { answer: Answer }) {
                 <tr>
                   <SizeCells size={row.before} /><SizeCells size={row.after} />
                   <td class={`num ${grew ? "grew" : "shrank"}`}>{grew ? "▲" : "▼"} {signedBytes(row.difference_bytes)}</td>
-                  <td class="num">{row.distance.toFixed(1)}</td>
+                  <td class="num">{row.distance.toFixed(1).replace("-", "−")}</td>
                   <td class="name">{name}{row.kind === "new" || row.kind === "gone" ? <span class="tag">{row.kind}</span> : null}</td>
                   <td class="wide faint">{more}</td>
                 </tr>

@@ -10,12 +10,12 @@ import { Sized } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
 import { asBy } from "../text/sites";
 import { count, percent } from "../text/units";
-import { capital, metricWord } from "../text/words";
+import { capital } from "../text/words";
 import { useQuery } from "../view/ask";
 import { palette, siteColour } from "../view/colour";
 import { focusOn } from "../view/drill";
-import { grows } from "../view/live";
-import { common, majorBegan } from "../view/request";
+import { metricPhrase } from "../view/metric";
+import { common } from "../view/request";
 import { change, view } from "../view/store";
 import { TREE_BYS } from "../view/view";
 
@@ -94,7 +94,7 @@ function CellFacts({ tree }: { tree: Tree }) {
   const current = view.value;
   return (
     <>
-      {current.focus.length > 0 && <p class="faint">in focus: <Sized size={tree.focus_total} />, {percent(tree.focus_total.samples / (tree.total.samples || 1))} of selected</p>}
+      {current.focus.length > 0 && <p class="faint">in focus: <Sized size={tree.focus_total} />, {percent(tree.focus_total.samples / (tree.total.samples || 1))} of the total</p>}
       {current.selected.length > 0 && <div class="panel-tools"><button type="button" onClick={() => focusOn([...current.focus, ...current.selected])}>focus</button></div>}
     </>
   );
@@ -110,11 +110,11 @@ function FlameTools({ tree }: { tree: Tree | null }) {
   const joined = tree ? joinedFrames(tree.cells) : 0;
   return (
     <div class="tools">
-      <h2>{capital(metricWord(current.metric, current.at, grows.value, majorBegan.value !== null))}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
+      <h2>{capital(metricPhrase.value)}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
       <span class="tools-right">
         {joined > 0 && <span class="faint">{count(joined, "small frame", "small frames")} joined</span>}
         {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}
-        <label>frames <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
+        <label>by <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
           {TREE_BYS.map((by) => <option value={by}>{by}</option>)}
         </select></label>
         <button type="button" aria-pressed={current.invert} title="Allocation sites at the top (i)" onClick={() => change({ invert: !current.invert, focus: [], selected: [] })}>inverted</button>

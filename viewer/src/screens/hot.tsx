@@ -8,6 +8,7 @@ import { Sized } from "../parts/numbers";
 import { label, siteKey, siteOf } from "../text/sites";
 import { percent } from "../text/units";
 import { useQuery } from "../view/ask";
+import { metricTitle } from "../view/metric";
 import { common } from "../view/request";
 import { change, view } from "../view/store";
 
@@ -23,7 +24,7 @@ export function Hot({ by }: { by: TreeBy }) {
       {answer && answer.total.bytes === 0 && <NothingSelected />}
       {answer && answer.total.bytes > 0 && (
         <>
-          <p class="faint prose">Runs of calls that have at least {percent(answer.threshold)} of the <Sized size={answer.total} /> {answer.metric}. The allocation comes first, then its callers.</p>
+          <p class="faint prose">Runs of calls that have at least {percent(answer.threshold)} of the <Sized size={answer.total} /> {metricTitle(answer.metric)}. The allocation comes first, then its callers.</p>
           {answer.fragments.length === 0 && <p class="prose">No run of calls has as much: it is spread over many call paths.</p>}
           {!answer.limits.complete && <p class="prose">There are too many call paths to search all of them: fragments may be longer.</p>}
           <ol class="fragments">{answer.fragments.map((fragment) => <Fragment key={fragment.frames.map(siteKey).join("\n")} fragment={fragment} by={by} />)}</ol>

@@ -8,22 +8,25 @@ import { label, literally, parts, siteKey } from "../text/sites";
 import { bytes, percent, shortDuration, sized } from "../text/units";
 import { capital } from "../text/words";
 import { useQuery } from "../view/ask";
-import { filterOf, withChip } from "../view/chips";
+import { withChip } from "../view/chips";
 import { siteColour } from "../view/colour";
+import { hasBrush, ofWholeRun } from "../view/request";
 import { change, view } from "../view/store";
 
 export function Leaks({ info }: { info: Info }) {
   const current = view.value;
-  const { answer, error, stale } = useQuery("leaks", "leaks", { trace: current.trace, filter: filterOf(current.chips) });
+  const { answer, error, stale } = useQuery("leaks", "leaks", ofWholeRun(current));
   return (
     <section class={`leaks${stale ? " stale" : ""}`} aria-label="Leaks">
       {error && <Problem text={error} />}
       {answer && (
         <>
-          <h2 class="sentence">{capital(answer.verdict)} <span class="faint">in {shortDuration(answer.duration_us)}</span></h2>
+          <h2 class="sentence">{capital(answer.verdict)} <span class="faint">({shortDuration(answer.duration_us)} traced{hasBrush(current) && "; the brush does not apply"})</span></h2>
           {answer.leaks.length === 0 && (
             <p class="prose faint">
-              {answer.conclusive
+              {answer.incomplete !== null
+                ? "A leak may be in what was not read, and what was read may have lost the ends of blocks: trace the program again, to its end."
+                : answer.conclusive
                 ? "A site leaks if about the same share of its blocks is still alive, whenever they were allocated, and if its live size grows by more than sampling explains. None does."
                 : "A leak shows in what survives several collections. Trace a longer run, or sample at a higher rate."}
             </p>
@@ -50,7 +53,7 @@ function Card({ leak, info }: { leak: Leak; info: Info }) {
       <dl class="panel-facts">
         <div><dt>grows by</dt><dd>{sized(perMinute(growth))} a minute</dd></div>
         <div><dt>alive</dt><dd><Sized size={leak.live} /></dd></div>
-        <div><dt>of what it allocated</dt><dd>{percent(kept)}</dd></div>
+        <div><dt>of all that it allocated</dt><dd>{percent(kept)}</dd></div>
       </dl>
       {over && (
         <figure>
@@ -63,7 +66,7 @@ function Card({ leak, info }: { leak: Leak; info: Info }) {
         <p class="scale"><span>{shortDuration(leak.survivors_from_us)}</span><span>still alive, by time of allocation</span><span>{shortDuration(leak.survivors_to_us)}</span></p>
       </figure>
       {leak.called_from.length > 0 && <CallPath sites={leak.called_from} />}
-      <p class="advice">{advice(leak)}</p>
+      <p class="advice">{advice(leak, kept)}</p>
       <div class="panel-tools">
         <button type="button" onClick={() => change({ tab: "flame", metric: "live", invert: false, focus: [], selected: [], chips: only })}>call paths</button>
         <button type="button" onClick={() => change({ tab: "overview", metric: "live", drill: [], over: "location", chips: only })}>over time</button>
@@ -83,9 +86,10 @@ function CallPath({ sites }: { sites: readonly Site[] }) {
 }
 
 /** What the command line concludes, and what to do about it. */
-function advice(leak: Leak): string {
+function advice(leak: Leak, kept: number): string {
   if (leak.slowing) return "It grows less and less: perhaps a cache that fills. Look again after a longer run, or give the cache a bound.";
-  return "What it allocates is kept, whenever it was allocated. Find what holds it: a table or list reachable from the callers above that is added to and never emptied.";
+  const share = kept > 0.9 ? "What it allocates" : `Some ${percent(kept)} of what it allocates`;
+  return `${share} is kept, whenever it was allocated. Find what holds it: a table or list reachable from the callers above that is added to and never emptied.`;
 }
 
 function perMinute({ bytes, error, low, high }: Size): Size {

@@ -3,13 +3,13 @@
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
 import { label, parts, siteKey } from "../text/sites";
-import { bytes, shared, shortDuration, sized } from "../text/units";
+import { bytes, count, shared, shortDuration, sized } from "../text/units";
 import { useQuery } from "../view/ask";
-import { filterOf } from "../view/chips";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
-import { capital, metricWord } from "../text/words";
+import { capital } from "../text/words";
 import { grows } from "../view/live";
-import { common, majorBegan } from "../view/request";
+import { metricPhrase, shownMetric } from "../view/metric";
+import { common, ofWholeRun } from "../view/request";
 import { change, view } from "../view/store";
 import { BYS } from "../view/view";
 import { Problem } from "../parts/messages";
@@ -23,7 +23,7 @@ export function Overview({ info }: { info: Info }) {
   const current = view.value;
   const timeline = useTimeline();
   const report = useQuery("figures", "report", { ...common(current), by: "module", top: 1 });
-  const leaks = useQuery("verdict", "leaks", { trace: current.trace, filter: filterOf(current.chips) });
+  const leaks = useQuery("verdict", "leaks", ofWholeRun(current));
   return (
     <div class="overview">
       <Verdict leaks={leaks.answer} error={leaks.error} totals={report.answer?.totals ?? info.totals} />
@@ -59,7 +59,8 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
   return (
     <section class="verdict" aria-label="In short">
       <p class="sentence">
-        {error ? <span class="problem">{error}</span>
+        {totals.samples === 0 ? <span>No block passes the filters</span>
+        : error ? <span class="problem">{error}</span>
         : leaks === null ? <span class="faint">Looking for leaks…</span>
         : <a class={growing ? "warn" : ""} href="#leaks" onClick={(event) => { event.preventDefault(); change({ tab: "leaks" }); }}>{capital(leaks.verdict)}</a>}
         {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => label({ name: site.name })).join(", ")}</span>}
@@ -67,12 +68,20 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
       <dl class="totals">
         <Total name="allocated" value={sized(totals.allocated)} />
         <Total name="peak live" value={sized(totals.peak)} more={`at ${shortDuration(totals.peak_us)}`} />
-        <Total name="live at end" value={sized(totals.live)} />
+        <Total name={grows.value ? "live now" : "live at end"} value={sized(totals.live)} />
         <Total name="promoted" value={shared(totals.promotion)} more="of young" />
-        {totals.median_lifetime && <Total name="half live within" value={`${shortDuration(totals.median_lifetime.us)} ± ${shortDuration(totals.median_lifetime.error)}`} />}
+        {totals.median_lifetime && <Total name="half freed within" value={`${shortDuration(totals.median_lifetime.us)} ± ${shortDuration(totals.median_lifetime.error)}`} />}
       </dl>
+      {shownMetric.value === "peak" && <PeakNote totals={totals} />}
     </section>
   );
+}
+
+/** Why the peak is less than what the views of the peak add up to. */
+function PeakNote({ totals }: { totals: Totals }) {
+  const { peak, live_at_peak: seen } = totals;
+  if (peak.error === null || seen.error === null || sized(peak) === sized(seen)) return null;
+  return <p class="faint prose">The views of the peak add up to {sized(seen)}: what was seen alive at the moment when most was. The largest of many noisy sizes is too large by chance, and <b>peak live</b> is corrected for that.</p>;
 }
 
 function Total({ name, value, more }: { name: string; value: string; more?: string }) {
@@ -101,7 +110,7 @@ function Crumbs() {
 function legendRows(data: Data): { site: Site | null; name: string; size: string; live: number[] }[] {
   const size = (sum: Data["others"]["sum"], live: number[]) => (sum ? sized(sum) : bytes(live.at(-1) ?? 0));
   const rows: { site: Site | null; name: string; size: string; live: number[] }[] = data.series.map(({ site, sum, live }) => ({ site, name: parts(site)[0], size: size(sum, live), live }));
-  if (data.others.rows > 0) rows.push({ site: null, name: `${data.others.rows} others`, size: size(data.others.sum, data.others.live), live: data.others.live });
+  if (data.others.rows > 0) rows.push({ site: null, name: count(data.others.rows, "other", "others"), size: size(data.others.sum, data.others.live), live: data.others.live });
   return rows;
 }
 
@@ -115,7 +124,7 @@ function Legend({ data }: { data: Data }) {
   return (
     <div class="legend">
       <p class="legend-head faint">
-        {at === null ? <><span>{drillBy(current)}</span><span>{metricWord(current.metric, current.at, grows.value, majorBegan.value !== null)}</span></> : <><span>at {shortDuration(data.times[at] ?? 0)}</span><span>{bytes(total)} ({bytes(low)} – {bytes(high)})</span></>}
+        {at === null ? <><span>{drillBy(current)}</span><span>{metricPhrase.value}</span></> : <><span>at {shortDuration(data.times[at] ?? 0)}</span><span>{bytes(total)} ({bytes(low)} – {bytes(high)})</span></>}
       </p>
       <ul>
         {legendRows(data).map(({ site, name, size, live }, row) => (

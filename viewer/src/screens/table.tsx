@@ -6,12 +6,11 @@ import { NothingSelected, Problem } from "../parts/messages";
 import { ErrorBar, SizeCells } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
 import { parts, sameSite, siteKey, siteOf } from "../text/sites";
-import { grouped, percent } from "../text/units";
-import { metricWord } from "../text/words";
+import { count, percent } from "../text/units";
 import { useQuery } from "../view/ask";
 import { setActive } from "../view/commands";
-import { grows } from "../view/live";
-import { common, majorBegan } from "../view/request";
+import { metricTitle } from "../view/metric";
+import { common } from "../view/request";
 import { change, view } from "../view/store";
 import { BYS, TREE_BYS } from "../view/view";
 import { Hot } from "./hot";
@@ -43,7 +42,7 @@ export function Table() {
   return (
     <div class={current.row ? "with-panel" : ""}>
       <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
-        <Tools title={`${title(answer?.table.metric ?? "")} by ${current.by}`} by={current.by} bys={BYS} />
+        <Tools title={`${metricTitle(answer?.table.metric ?? "")} by ${current.by}`} by={current.by} bys={BYS} />
         {error && <Problem text={error} />}
         {answer && answer.table.total.samples === 0 && <NothingSelected />}
         {answer && answer.table.total.samples > 0 && (
@@ -68,7 +67,7 @@ export function Table() {
               <tfoot>
                 {answer.table.others.rows > 0 && (
                   <tr><SizeCells size={answer.table.others} /><td class="num">{percent(answer.table.others.share)}</td><td class="bar-col" />
-                    <td colSpan={2}>{grouped(answer.table.others.rows)} others <button type="button" class="plain link" onClick={() => setTop(top * 5)}>show more</button></td></tr>
+                    <td colSpan={2}>{count(answer.table.others.rows, "other", "others")} <button type="button" class="plain link" onClick={() => setTop(top * 5)}>show more</button></td></tr>
                 )}
                 <tr><SizeCells size={answer.table.total} /><td class="num">100.0 %</td><td class="bar-col" /><td colSpan={2}>total</td></tr>
               </tfoot>
@@ -79,14 +78,6 @@ export function Table() {
       {current.row && <SitePanel site={current.row} by={current.by} onOpen={(site) => change({ row: site })} />}
     </div>
   );
-}
-
-/** What the rows measure: in the words of the table, unless the page knows better. */
-function title(metric: string): string {
-  const { metric: wanted } = view.value;
-  const major = majorBegan.value !== null;
-  const knows = (wanted === "live" && grows.value) || (wanted === "survived" && major);
-  return knows ? metricWord(wanted, null, grows.value, major) : metric;
 }
 
 function Tools({ title, by, bys }: { title: string; by: By; bys: readonly By[] }) {

@@ -8,12 +8,12 @@ const METRICS: Record<string, string> = {
   peak: "live at the peak",
   live: "live at the end",
   survived: "survived any collection",
+  major: "survived a major collection",
 };
 
-/** What the metric measures. Of a trace that still grows, the end is now; `major`: major collections are known. */
-export function metricWord(metric: string, at: number | null, grows: boolean, major: boolean): string {
+/** What the metric measures. Of a trace that still grows, the end is now. */
+export function metricWord(metric: string, at: number | null, grows: boolean): string {
   if (metric === "live" && grows) return "live now";
-  if (metric === "survived" && major) return "survived a major collection";
   return metric === "at" && at !== null ? `live at ${shortDuration(at)}` : (METRICS[metric] ?? metric);
 }
 

@@ -1,5 +1,5 @@
 // Paints the time line: a stack of areas, the 95 % band of their sum, axes, and marks for the peak
-// and the chosen time. A chart library was tried: of its 23 KB only the axes were of use here.
+// and the chosen time. Below a brush, all that was alive is a dashed line. A chart library was tried: of its 23 KB only the axes were of use here.
 
 import type { Timeline } from "../query/types";
 import { shortDuration } from "../text/units";
@@ -19,6 +19,8 @@ export interface PlotOptions {
   duration: number;
   colours: string[];
   timeline: Timeline;
+  /** All that was alive, if the time line is only of what was allocated in the brush. */
+  whole: Timeline | null;
   /** The chosen time of the metric `at`. */
   at: number | null;
 }
@@ -32,9 +34,9 @@ interface Scales {
   bottom: number;
 }
 
-function scales({ width, height, duration }: PlotOptions, { high, edges }: Stacked): Scales {
+function scales({ width, height, duration, whole }: PlotOptions, { high, edges }: Stacked): Scales {
   const [right, bottom] = [width - MARGIN, height - BOTTOM];
-  const largest = [...high, ...edges.at(-1)!].reduce((most, value) => Math.max(most, value), 1024);
+  const largest = [...high, ...edges.at(-1)!, ...(whole?.total.high ?? [])].reduce((most, value) => Math.max(most, value), 1024);
   // The words of the marks have a line of their own above the curve.
   const mostBytes = (largest * (bottom - TOP)) / Math.max(1, bottom - TOP - 16);
   const lasts = Math.max(1, duration);
@@ -45,9 +47,10 @@ function scales({ width, height, duration }: PlotOptions, { high, edges }: Stack
   };
 }
 
-/** The smallest step of which no more than this many fit. */
+/** The smallest step of which no more than this many fit, but one at least. */
 export function step(range: number, most: number, steps: readonly number[]): number {
-  return steps.find((each) => range / each <= Math.max(1, most)) ?? steps.at(-1)!;
+  const found = steps.find((each) => range / each <= Math.max(1, most)) ?? steps.at(-1)!;
+  return found <= range ? found : steps.findLast((each) => each <= range) ?? found;
 }
 
 export function paintPlot(canvas: HTMLCanvasElement, options: PlotOptions): void {
@@ -64,6 +67,7 @@ export function paintPlot(canvas: HTMLCanvasElement, options: PlotOptions): void
   const data = stacked(options.timeline);
   const scale = scales(options, data);
   paintAxes(context, scale);
+  if (options.whole) paintWhole(context, options.whole, scale);
   paintAreas(context, data, options.colours, scale);
   paintMarks(context, options, scale);
 }
@@ -88,6 +92,18 @@ function paintAxes(context: CanvasRenderingContext2D, { x, y, mostBytes, duratio
   context.textBaseline = "top";
   const time = step(duration, (right - AXIS) / 80, TIME_STEPS);
   for (let value = 0; value <= duration; value += time) context.fillText(axisTime(value), Math.min(x(value), right - 8), bottom + 5);
+}
+
+function paintWhole(context: CanvasRenderingContext2D, { times, total }: Timeline, { x, y }: Scales): void {
+  const look = palette();
+  context.beginPath();
+  context.moveTo(x(0), y(0));
+  times.forEach((time, at) => context.lineTo(x(time), y(total.live[at] ?? 0)));
+  context.strokeStyle = look.faint;
+  context.lineWidth = 1;
+  context.setLineDash([2, 3]);
+  context.stroke();
+  context.setLineDash([]);
 }
 
 function paintAreas(context: CanvasRenderingContext2D, { times, edges, low, high }: Stacked, colours: string[], { x, y }: Scales): void {

@@ -32,8 +32,9 @@ export const BYTE_STEPS: number[] = [1, 2 ** 10, 2 ** 20, 2 ** 30, 2 ** 40].flat
 
 /** Steps for an axis of microseconds. */
 export const TIME_STEPS: number[] = [
-  ...[1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7].flatMap((unit) => [1, 2, 5].map((step) => step * unit)),
-  ...[1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1440].map((minutes) => minutes * 6e7),
+  ...[1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6].flatMap((unit) => [1, 2, 5].map((step) => step * unit)),
+  ...[10, 15, 30].map((seconds) => seconds * 1e6),
+  ...[1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 6e7),
 ];
 
 /** A label of an axis: no more digits than its step needs. */
@@ -49,9 +50,14 @@ export function axisBytes(value: number): string {
   return `${Number(size.toFixed(1))} ${units[unit]}`;
 }
 
+/** From a minute on as on a clock, where the step is not whole minutes or hours: `1:30 min`, `2:15 h`. */
 export function axisTime(value: number): string {
   if (value === 0) return "0";
-  const [size, unit] =
-    value < 1e3 ? [value, "µs"] : value < 1e6 ? [value / 1e3, "ms"] : value < 6e7 ? [value / 1e6, "s"] : value < 3.6e9 ? [value / 6e7, "min"] : [value / 3.6e9, "h"];
+  if (value >= 6e7) {
+    const [unit, part, name] = value < 3.6e9 ? [6e7, 1e6, "min"] : [3.6e9, 6e7, "h"];
+    const rest = Math.round((value % unit) / part);
+    return `${Math.floor(value / unit)}${rest === 0 ? "" : `:${String(rest).padStart(2, "0")}`} ${name}`;
+  }
+  const [size, unit] = value < 1e3 ? [value, "µs"] : value < 1e6 ? [value / 1e3, "ms"] : [value / 1e6, "s"];
   return `${Number(size.toFixed(2))} ${unit}`;
 }

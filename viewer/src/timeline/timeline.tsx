@@ -11,25 +11,29 @@ import { addChip, change, client, endGesture, removeChips, view } from "../view/
 import { drillBy, drillWithin } from "../view/drill";
 import { SnapshotMarks } from "../snapshots/marks";
 import { dark } from "../view/theme";
+import type { View } from "../view/view";
 import { Brush } from "./brush";
 import { AXIS, BOTTOM, MARGIN, paintPlot, TOP } from "./plot";
 
 /** The point under the pointer, of which the legend shows the sizes. */
 export const cursor = signal<number | null>(null);
 
-/** The time line of the view. The brush moves over it, so it does not depend on the brush. */
+function ask(current: View) {
+  const within = drillWithin(current);
+  return { ...common(current), by: drillBy(current), top: 8, points: 200, ...(within ? { within } : {}) };
+}
+
+/** The time line of the view: of the blocks that its filters select, the brush too. */
 export function useTimeline(): Asked<"timeline"> {
+  return useQuery("timeline", "timeline", ask(view.value));
+}
+
+/** The same without the brush, which is drawn behind it; nothing while there is no brush. */
+function useWholeTime(): Data | null {
   const current = view.value;
   const chips = current.chips.filter(({ kind }) => kind !== "time");
-  const within = drillWithin(current);
-  return useQuery("timeline", "timeline", {
-    ...common(current),
-    filter: filterOf(chips),
-    by: drillBy(current),
-    top: 8,
-    points: 200,
-    ...(within ? { within } : {}),
-  });
+  const whole = chips.length < current.chips.length ? { ...ask(current), filter: filterOf(chips), top: 1 } : null;
+  return useQuery("whole-time", "timeline", whole).answer;
 }
 
 export function layerColours(data: Data): string[] {
@@ -46,6 +50,7 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
   const duration = info.duration_us;
   const colours = layerColours(data);
   const at = current.metric === "at" ? current.at : null;
+  const whole = useWholeTime();
 
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => setWidth(box.current?.clientWidth ?? 0));
@@ -54,8 +59,8 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
     return () => observer.disconnect();
   }, []);
   useEffect(() => {
-    paintPlot(canvas.current!, { width, height, duration, colours, timeline: data, at });
-  }, [width, height, duration, colours.join(), data, at, dark.value]);
+    paintPlot(canvas.current!, { width, height, duration, colours, timeline: data, whole, at });
+  }, [width, height, duration, colours.join(), data, whole, at, dark.value]);
 
   const time = current.chips.find((chip) => chip.kind === "time");
   const under = cursor.value === null ? null : (data.times[cursor.value] ?? 0) / Math.max(1, duration);

@@ -5,7 +5,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { fetchStatus } from "../query/page-data";
 import type { Filter, Metric } from "../query/types";
 import { followed } from "./live";
-import { majorBegan } from "./request";
+import { comparedTraces, majorBegan } from "./request";
 import { client, config, traces, view } from "./store";
 
 const PAUSE = 250;
@@ -18,15 +18,15 @@ export function isThinned(request: object): boolean {
 
 /** Whether the view has figures that a full reading would make more exact. */
 export const canBeExact = computed(() => {
-  const { trace, before, tab, chips, metric } = view.value;
+  const { trace, tab, chips, metric } = view.value;
   const thinned = (at: number) => {
     const state = traces.value[at];
     // One that is followed is not read again.
     return !followed.value[at] && state !== undefined && "info" in state && state.info.blocks_one_in > 1;
   };
-  // A reading counts survivors of any collection.
-  if (metric === "survived" && majorBegan.value !== null) return false;
-  return config.exact && (chips.length > 0 || metric === "at") && (thinned(trace) || (tab === "diff" && thinned(before)));
+  // A reading does not look at the file beside the trace.
+  if (metric === "major" && majorBegan.value !== null) return false;
+  return config.exact && (chips.length > 0 || metric === "at") && (tab === "diff" ? Object.values(comparedTraces(view.value)).some(thinned) : thinned(trace));
 });
 
 /** The part of the trace that the full reading has read; null while there is none. */

@@ -12,16 +12,18 @@ import { encodeHeap, HEAP_DEFAULTS, heapSetters, type HeapView } from "./heap-vi
 
 export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source" | "snapshots";
 export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source", "snapshots"];
-export const METRICS: Metric[] = ["allocated", "promoted", "peak", "at", "live", "survived"];
+/** Those of the query, which are those of `heaptap report`; and what survived a major collection. */
+export type PageMetric = Metric | "major";
+export const METRICS: PageMetric[] = ["allocated", "promoted", "peak", "at", "live", "survived", "major"];
 export const BYS: By[] = ["function", "location", "file", "module", "label", "domain", "source"];
 export const TREE_BYS: TreeBy[] = ["function", "location", "file", "module"];
 
 export interface View {
   tab: Tab;
   trace: number;
-  /** The trace that Diff compares with. */
+  /** The older trace of Diff; the newer one is `trace`, unless that is the same: see `compared`. */
   before: number;
-  metric: Metric;
+  metric: PageMetric;
   /** Microseconds since the start, of the metric `at`. */
   at: number | null;
   chips: readonly Chip[];
@@ -54,7 +56,7 @@ export interface View {
 export const DEFAULTS: View = {
   tab: "overview",
   trace: 0,
-  before: 1,
+  before: 0,
   metric: "peak",
   at: null,
   chips: [],
@@ -150,7 +152,7 @@ export function decodeView(fragment: string): View {
     const [key, value] = [part.slice(0, equals), part.slice(equals + 1)];
     const setters: Record<string, () => void> = {
       trace: () => (view.trace = whole(value, 0)),
-      before: () => (view.before = whole(value, 1)),
+      before: () => (view.before = whole(value, DEFAULTS.before)),
       metric: () => (view.metric = one(value, METRICS, DEFAULTS.metric)),
       at: () => (view.at = whole(value, 0)),
       focus: () => (view.focus = decodePath(value)),

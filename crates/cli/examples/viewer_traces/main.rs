@@ -98,6 +98,8 @@ enum Fate {
     /// Promoted, and dead after this many major collections.
     Old(u64),
     Kept,
+    /// Of four, one is kept, and the others are young.
+    KeptOneInFour,
 }
 
 struct Work {
@@ -108,8 +110,9 @@ struct Work {
     weight: u64,
 }
 
-/// The call paths of the service. With `leaking` it keeps every session.
-fn service(places: &mut Places, leaking: bool) -> Vec<Work> {
+/// The call paths of the service, whose sessions have this fate.
+fn service(places: &mut Places, sessions: Fate) -> Vec<Work> {
+    let leaking = sessions != Fate::Young;
     let labels: Vec<Code> =
         ["login", "search", "report"].iter().map(|name| places.add(*name, "label", 0)).collect();
     let main = places.add("Server.main", "src/server.ml", 40);
@@ -135,14 +138,7 @@ fn service(places: &mut Places, leaking: bool) -> Vec<Work> {
     let load = places.add("Store.load", "src/store.ml", 27);
     path(0, &[parse, token], 3, Source::Minor, Fate::Young, 30);
     path(1, &[parse, token], 3, Source::Minor, Fate::Young, 30);
-    path(
-        0,
-        &[login, remember],
-        SESSION_WORDS,
-        Source::Minor,
-        if leaking { Fate::Kept } else { Fate::Young },
-        6,
-    );
+    path(0, &[login, remember], SESSION_WORDS, Source::Minor, sessions, 6);
     path(1, &[find], 5, Source::Minor, Fate::Young, 25);
     path(1, &[find, insert], 7, Source::Minor, Fate::Old(2), 14);
     path(1, &[find, cached], 20, Source::Minor, Fate::Old(8), 6);
@@ -164,13 +160,13 @@ fn service(places: &mut Places, leaking: bool) -> Vec<Work> {
 fn write_service(
     directory: &Path,
     name: &str,
-    leaking: bool,
+    sessions: Fate,
 ) -> Result<Vec<KeptSession>, Box<dyn std::error::Error>> {
     const BLOCKS: u64 = 24_000;
     let mut out = create(directory, name)?;
     let info = info(1e-3, "/opt/service/service.exe");
     let mut places = Places(Vec::new());
-    let work = service(&mut places, leaking);
+    let work = service(&mut places, sessions);
     let all: u64 = work.iter().map(|each| each.weight).sum();
     let mut encoder = Encoder::new(&mut out, Format::V3, &info)?;
     let mut dice = Dice(7);
@@ -191,15 +187,22 @@ fn write_service(
         let samples = 1 + words / 400;
         let block = Block { length: *words, samples, source: *source };
         let id = encoder.domain(domain).alloc(time, block, Frames::Whole(stack), &mut places)?;
-        if *fate == Fate::Kept {
+        let fate = match *fate {
+            Fate::KeptOneInFour if number % 4 == 0 => Fate::Kept,
+            Fate::KeptOneInFour => Fate::Young,
+            other => other,
+        };
+        if fate == Fate::Kept {
             kept_sessions.push(KeptSession { id, time });
         }
-        young.push((domain, id, *fate));
+        young.push((domain, id, fate));
         if number * LASTS / BLOCKS / 50_000 > minor {
             minor = number * LASTS / BLOCKS / 50_000;
             for (domain, id, fate) in young.drain(..) {
                 match fate {
-                    Fate::Young => encoder.domain(domain).collect(time, id, &mut places)?,
+                    Fate::Young | Fate::KeptOneInFour => {
+                        encoder.domain(domain).collect(time, id, &mut places)?
+                    }
                     Fate::Old(cycles) => {
                         encoder.domain(domain).promote(time, id, &mut places)?;
                         old.push((domain, id, cycles));
@@ -289,12 +292,14 @@ fn main() -> Outcome {
     let directory = std::env::args().nth(1).ok_or("usage: viewer_traces DIRECTORY")?;
     let directory = Path::new(&directory);
     std::fs::create_dir_all(directory)?;
-    let kept = write_service(directory, "service.ctf", true)?;
+    let kept = write_service(directory, "service.ctf", Fate::Kept)?;
     snapshots::write_service(directory, START_TIME, &kept)?;
     snapshots::write_hostile(directory, START_TIME, &HOSTILE)?;
-    write_service(directory, "before.ctf", false)?;
+    write_service(directory, "before.ctf", Fate::Young)?;
+    write_service(directory, "partly-kept.ctf", Fate::KeptOneInFour)?;
     write_hostile(directory)?;
     sidecars::write_service(directory, START_TIME, LASTS / 1_000_000)?;
+    sidecars::write_late(directory, START_TIME)?;
     sidecars::write_hostile(directory, START_TIME, &HOSTILE)?;
     write_cells(directory)
 }

@@ -117,9 +117,12 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
         if line.allocated.bytes > 0.0 { line.live.bytes / line.allocated.bytes } else { 0.0 };
     let survivors = sparkline(&line.survivors, layout.width - INDENT);
     let verdict = if line.slowing {
-        "grows less and less: perhaps a cache that fills; look again after a longer run"
+        "grows less and less: perhaps a cache that fills; look again after a longer run".to_owned()
+    } else if kept > 0.9 {
+        "a leak: what it allocates is kept, whenever it was allocated".to_owned()
     } else {
-        "a leak: what it allocates is kept, whenever it was allocated"
+        let share = percent(kept);
+        format!("a leak: some {share} of what it allocates is kept, whenever it was allocated")
     };
     [
         ("grows by", format!("{minute} ± {} a minute", percent(growth.relative().unwrap_or(0.0)))),
@@ -132,7 +135,7 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
                 short_duration(line.survivors_to_us as f64)
             ),
         ),
-        ("verdict", verdict.to_owned()),
+        ("verdict", verdict),
     ]
 }
 
