@@ -80,7 +80,7 @@ test("a link opens the lanes that were chosen, and ignores names that are none",
   }
 });
 
-test("survivors are those of a major collection, as top counts them, if the sidecar counts collections", async () => {
+test("survivors of a major collection, if the sidecar counts those, and else of any, are as top counts them", async () => {
   const top = async (name) => (await runIn(directory("top"), "heaptap", "top", "--once", "--metric", "survived", "--top", "100", await trace(name))).stdout;
   const figures = (line) => /^\s*(\S+ \S+)\s+(\S+ %)\s+(\S+ %)\s/.exec(line).slice(1).join(" ± ");
   const shown = async (page) => {
@@ -88,12 +88,12 @@ test("survivors are those of a major collection, as top counts them, if the side
     return cells.map(([size, error, share]) => [size, error.replace(/^± */, ""), share].join(" ± "));
   };
   const said = {};
-  for (const [name, words, title] of [["probes.ctf", /Survived a major collection/, /as key o of heaptap top/], ["service.ctf", /Survived any collection/, /minor or major/]]) {
+  for (const [name, words, title] of [["probes.ctf", /Survived a major collection/, /as key o of heaptap top/], ["service.ctf", /Survived any collection/, /as heaptap report --metric survived/]]) {
     const printed = await top(name);
     assert.equal(/survived a whole major collection/.test(printed), name === "probes.ctf");
     const lines = printed.split("\n");
     const rows = lines.slice(lines.findIndex((line) => line.includes("sorted by size")) + 1).filter((line) => / %  /.test(line) && !line.includes("total of")).map(figures);
-    await withPage(await exported(name), { fragment: "#table&metric=survived&by=function" }, async (page) => {
+    await withPage(await exported(name), { fragment: "#table&metric=major&by=function" }, async (page) => {
       await page.locator("#metric option:checked").filter({ hasText: words }).waitFor({ state: "attached" });
       await settled(page);
       assert.match(await page.locator("#metric").getAttribute("title"), title);
