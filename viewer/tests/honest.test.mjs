@@ -155,13 +155,13 @@ test("where the peak and the sum of its rows differ, a sentence says why", async
   assert.notEqual(sized(totals.peak), sized(totals.live_at_peak), "the trace shows a difference");
   await withPage(await exported("before.ctf"), {}, async (page) => {
     assert.ok((await text(page, ".totals")).includes(sized(totals.peak)));
-    const said = await text(page, ".verdict .prose");
+    const said = await text(page, ".peak-note");
     assert.ok(said.includes(sized(totals.live_at_peak)), said);
     assert.match(said, /too large by chance/);
     assert.ok((await text(page, ".flame .tools h2")).includes(sized(totals.live_at_peak)));
     await picture(page, "peak-sentence");
     await page.locator("#metric").selectOption("allocated");
     await settled(page);
-    assert.equal(await page.locator(".verdict .prose").count(), 0, "other metrics have no second peak");
+    assert.equal(await page.locator(".peak-note").count(), 0, "other metrics have no second peak");
   });
 });

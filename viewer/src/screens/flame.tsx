@@ -114,7 +114,7 @@ function FlameTools({ tree }: { tree: Tree | null }) {
       <span class="tools-right">
         {joined > 0 && <span class="faint">{count(joined, "small frame", "small frames")} joined</span>}
         {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}
-        <label>by <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
+        <label>a frame is a <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
           {TREE_BYS.map((by) => <option value={by}>{by}</option>)}
         </select></label>
         <button type="button" aria-pressed={current.invert} title="Allocation sites at the top (i)" onClick={() => change({ invert: !current.invert, focus: [], selected: [] })}>inverted</button>

@@ -43,7 +43,7 @@ function Card({ leak, info }: { leak: Leak; info: Info }) {
   const [name, more] = parts(site);
   const kept = leak.allocated.bytes > 0 ? leak.live.bytes / leak.allocated.bytes : 0;
   const from = over ? over.times[0] ?? 0 : 0;
-  const to = over ? over.times.at(-1) ?? info.duration_us : info.duration_us;
+  const to = Math.min(over?.times.at(-1) ?? info.duration_us, info.duration_us);
   const span = (leak.survivors_to_us - leak.survivors_from_us) / Math.max(1, leak.survivors.length);
   const only = withChip(view.value.chips, { kind: "function", text: literally(site.name) });
   return (

@@ -81,7 +81,7 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
 function PeakNote({ totals }: { totals: Totals }) {
   const { peak, live_at_peak: seen } = totals;
   if (peak.error === null || seen.error === null || sized(peak) === sized(seen)) return null;
-  return <p class="faint prose">The views of the peak add up to {sized(seen)}: what was seen alive at the moment when most was. The largest of many noisy sizes is too large by chance, and <b>peak live</b> is corrected for that.</p>;
+  return <p class="faint peak-note">The views of the peak add up to {sized(seen)}: what was seen alive at the moment when most was. The largest of many noisy sizes is too large by chance, and <b>peak live</b> is corrected for that.</p>;
 }
 
 function Total({ name, value, more }: { name: string; value: string; more?: string }) {

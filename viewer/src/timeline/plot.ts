@@ -41,7 +41,8 @@ function scales({ width, height, duration, whole }: PlotOptions, { high, edges }
   const mostBytes = (largest * (bottom - TOP)) / Math.max(1, bottom - TOP - 16);
   const lasts = Math.max(1, duration);
   return {
-    x: (time) => AXIS + (time / lasts) * (right - AXIS),
+    // The last step may end behind the trace.
+    x: (time) => AXIS + Math.min(1, time / lasts) * (right - AXIS),
     y: (bytes) => bottom - (bytes / mostBytes) * (bottom - TOP),
     mostBytes, duration: lasts, right, bottom,
   };
