@@ -1,5 +1,5 @@
 // Asks the query whenever what a part of the page depends on changes, or the trace has grown, and keeps the last answer
-// until the next one is there, so that nothing flickers.
+// until the next one is there or turns out not to be had, so that nothing flickers.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Answer, Ask, Kind } from "../query/types";
@@ -27,8 +27,8 @@ export function useQuery<K extends Kind>(slot: string, kind: K, request: Ask<K> 
       (outcome) => {
         if (useServer) exactFailed.value = "error" in outcome;
         if ("error" in outcome && typeof outcome.error === "string") {
-          const { error } = outcome;
-          setState((old) => ({ answer: old.answer, error, of: key }));
+          // The last answer is about something else: beside the error it would be taken for this one.
+          setState({ answer: null, error: outcome.error, of: key });
         } else setState({ answer: outcome as Answer<K>, error: null, of: key });
       },
       useServer,

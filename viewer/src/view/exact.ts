@@ -1,9 +1,10 @@
-// Exact figures of a thinned trace, which the server reads again with the filter: when they are to
-// be had, and how far the reading is.
+// Exact figures of a trace that the page does not have as a whole, which the server reads again with
+// the filter: when they are to be had, and how far the reading is.
 
 import { computed, effect, signal } from "@preact/signals";
 import { fetchStatus } from "../query/page-data";
 import type { Filter, Metric } from "../query/types";
+import type { ChipKind } from "./chips";
 import { followed } from "./live";
 import { comparedTraces, majorBegan } from "./request";
 import { client, config, traces, view } from "./store";
@@ -16,13 +17,19 @@ export function isThinned(request: object): boolean {
   return metric === "at" || Object.keys(filter ?? {}).length > 0;
 }
 
-/** Whether the view has figures that a full reading would make more exact. */
+/** Chips that select by the frames of a call path. */
+const OF_FRAMES = new Set<ChipKind>(["function", "file", "without", "label"]);
+
+/** Whether the view has figures that a full reading would make more exact, or lacks some that it would give. */
 export const canBeExact = computed(() => {
   const { trace, tab, chips, metric } = view.value;
+  const needsCallers = chips.some(({ kind }) => OF_FRAMES.has(kind));
   const thinned = (at: number) => {
     const state = traces.value[at];
     // One that is followed is not read again.
-    return !followed.value[at] && state !== undefined && "info" in state && state.info.blocks_one_in > 1;
+    if (followed.value[at] || state === undefined || !("info" in state)) return false;
+    const { blocks_one_in, limits } = state.info;
+    return blocks_one_in > 1 || (needsCallers && limits.samples_missing_from_callers > 0);
   };
   // A reading does not look at the file beside the trace.
   if (metric === "major" && majorBegan.value !== null) return false;
