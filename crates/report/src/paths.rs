@@ -35,20 +35,25 @@ struct NodeLinks {
     frame: u32,
     /// The path that ends here, or `NONE`.
     end: u32,
-    /// Another child of the same parent, or `NONE`. The child with the number after its
-    /// parent's begins a list of them; the latest is the second.
+    /// The first child, or `NONE`. It begins the list of all children; the latest is the
+    /// second.
+    first_child: Node,
+    /// The next child of the same parent, or `NONE`.
     sibling: Node,
 }
 
 impl NodeLinks {
     fn new(parent: Node, frame: u32) -> Self {
-        NodeLinks { parent, frame, end: NONE, sibling: NONE }
+        NodeLinks { parent, frame, end: NONE, first_child: NONE, sibling: NONE }
     }
 }
 
-/// How many siblings are looked at before the index. In traces of the OCaml compiler one
-/// step in twenty needs the index.
-const MOST_SIBLINGS: usize = 4;
+/// The most children of a node that are found by their list alone. Those of a node with more
+/// are in the index too: all of them.
+///
+/// Half of the steps of a large trace add a node, and most of these have few siblings. An entry
+/// for each would cost more cache misses than the list.
+const MOST_LISTED: usize = 6;
 
 /// A child by its parent and frame. The key is in the table, so that a look-up costs
 /// one cache miss besides that of the table's control bytes, not three.
@@ -65,7 +70,7 @@ pub(crate) struct Paths {
     /// The tree in place of `links`, once it is complete. The ends in it are the paths of
     /// the whole trace, also where [`Paths::emptied`] shares it.
     shared: Option<Arc<Vec<NodeLinks>>>,
-    /// The children whose number is not the one after their parent's.
+    /// The children of nodes that have more than [`MOST_LISTED`].
     index: HashTable<ChildEntry>,
     hash: DefaultHashBuilder,
     /// The node of each path.
@@ -141,81 +146,94 @@ impl Paths {
     /// The node of `frame` called from `parent`.
     #[inline]
     pub(crate) fn child(&mut self, parent: Node, frame: u32) -> Node {
-        // The nodes of a stack that was new as a whole are consecutive.
-        match self.next_child(parent) {
-            Some((next, of_next)) if of_next == frame => next,
-            Some((next, _)) => self.sibling(next, frame),
-            None if parent as usize + 1 == self.links.len() => {
-                self.links.push(NodeLinks::new(parent, frame));
-                parent + 1
+        let mut listed = 0;
+        let mut child = self.links[parent as usize].first_child;
+        while let Some(links) = self.links.get(child as usize) {
+            if listed == MOST_LISTED {
+                return self.indexed_child(parent, frame);
             }
-            None => self.look_up(parent, frame),
-        }
-    }
-
-    /// The child of `parent` with the next number, if there is one, and its frame. It is
-    /// the one that [`Paths::child`] looks at first.
-    #[inline]
-    pub(crate) fn next_child(&self, parent: Node) -> Option<(Node, u32)> {
-        let next = parent + 1;
-        let links = self.links.get(next as usize)?;
-        (links.parent == parent).then_some((next, links.frame))
-    }
-
-    /// The child of `frame` that has the same parent as `first`, the first child.
-    fn sibling(&mut self, first: Node, frame: u32) -> Node {
-        let NodeLinks { parent, mut sibling, .. } = self.links[first as usize];
-        for _ in 0..MOST_SIBLINGS {
-            let Some(links) = self.links.get(sibling as usize) else { break };
             if links.frame == frame {
-                return sibling;
+                return child;
             }
-            sibling = links.sibling;
+            child = links.sibling;
+            listed += 1;
         }
-        let nodes = self.links.len();
-        let child = self.look_up(parent, frame);
-        if child as usize == nodes {
-            // It is new.
-            self.links[child as usize].sibling = self.links[first as usize].sibling;
-            self.links[first as usize].sibling = child;
-        }
-        child
+        self.add_listed(parent, frame, listed)
     }
 
-    fn look_up(&mut self, parent: Node, frame: u32) -> Node {
-        let Paths { links, index, hash, .. } = self;
-        let hashed = hash_of(hash, parent, frame);
+    /// The first child of `parent`, if there is one, and its frame. It is the one that
+    /// [`Paths::child`] looks at first.
+    #[inline]
+    pub(crate) fn first_child(&self, parent: Node) -> Option<(Node, u32)> {
+        let first = self.links[parent as usize].first_child;
+        self.links.get(first as usize).map(|links| (first, links.frame))
+    }
+
+    /// The node of `frame` called from `parent`, whose children are in the index.
+    fn indexed_child(&mut self, parent: Node, frame: u32) -> Node {
+        let hashed = hash_of(&self.hash, parent, frame);
         let same = |entry: &ChildEntry| (entry.parent, entry.frame) == (parent, frame);
-        if let Some(step) = index.find(hashed, same) {
+        if let Some(step) = self.index.find(hashed, same) {
             return step.child;
         }
-        let child = links.len() as Node;
-        index.insert_unique(hashed, ChildEntry { parent, frame, child }, |step| {
-            hash_of(hash, step.parent, step.frame)
-        });
-        links.push(NodeLinks::new(parent, frame));
+        let child = self.link(parent, frame);
+        self.add_to_index(child);
         child
     }
 
     /// Adds a child that is not there, as [`Paths::child`] would. The children of a node
     /// may be added in any order.
     fn add_child(&mut self, parent: Node, frame: u32) -> Node {
-        let Paths { links, index, hash, .. } = self;
-        let child = links.len() as Node;
-        let first = parent as usize + 1;
-        links.push(NodeLinks::new(parent, frame));
-        if first == child as usize {
-            return child;
+        let listed = self.children(parent).take(MOST_LISTED + 1).count();
+        self.add_listed(parent, frame, listed)
+    }
+
+    /// Adds a child that is not there. `listed`: how many there are, at most one more than
+    /// [`MOST_LISTED`].
+    fn add_listed(&mut self, parent: Node, frame: u32, listed: usize) -> Node {
+        let child = self.link(parent, frame);
+        if listed > MOST_LISTED {
+            self.add_to_index(child);
+        } else if listed == MOST_LISTED {
+            let mut next = self.links[parent as usize].first_child;
+            while next != NONE {
+                self.add_to_index(next);
+                next = self.links[next as usize].sibling;
+            }
         }
+        child
+    }
+
+    /// Adds a child to the list of those of `parent`.
+    fn link(&mut self, parent: Node, frame: u32) -> Node {
+        let child = self.links.len() as Node;
+        let mut links = NodeLinks::new(parent, frame);
+        match self.links[parent as usize].first_child {
+            NONE => self.links[parent as usize].first_child = child,
+            first => {
+                let second = &mut self.links[first as usize].sibling;
+                links.sibling = std::mem::replace(second, child);
+            }
+        }
+        self.links.push(links);
+        child
+    }
+
+    fn add_to_index(&mut self, child: Node) {
+        let Paths { links, index, hash, .. } = self;
+        let NodeLinks { parent, frame, .. } = links[child as usize];
         let entry = ChildEntry { parent, frame, child };
         index.insert_unique(hash_of(hash, parent, frame), entry, |step| {
             hash_of(hash, step.parent, step.frame)
         });
-        if links[first].parent == parent {
-            links[child as usize].sibling = links[first].sibling;
-            links[first].sibling = child;
-        }
-        child
+    }
+
+    /// The children of a node.
+    fn children(&self, parent: Node) -> impl Iterator<Item = Node> {
+        let node = |node: Node| (node != NONE).then_some(node);
+        std::iter::successors(node(self.links[parent as usize].first_child), move |&child| {
+            node(self.links[child as usize].sibling)
+        })
     }
 
     /// The path that ends at this node.
@@ -296,6 +314,14 @@ mod tests {
             }
         }
         assert_eq!(paths.len(), known.len() + 1);
-        assert!(paths.index.len() < known.len(), "first children need no index");
+        assert!(!paths.index.is_empty(), "some nodes have many children");
+        assert!(paths.index.len() < known.len(), "a few children need no index");
+        let mut indexed: HashMap<Node, usize> = HashMap::new();
+        paths.index.iter().for_each(|entry| *indexed.entry(entry.parent).or_default() += 1);
+        for parent in 0..paths.len() as Node {
+            let children = paths.children(parent).count();
+            let expected = if children > MOST_LISTED { children } else { 0 };
+            assert_eq!(indexed.get(&parent).copied().unwrap_or(0), expected);
+        }
     }
 }

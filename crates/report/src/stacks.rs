@@ -127,7 +127,7 @@ impl Aggregate {
         let mut tree = SiteTree::new(fold);
         // The number of a parent is below those of its children.
         let mut states = vec![StackState::EMPTY; self.paths.len()];
-        let mut of_frames = vec![None; self.frames.codes().len()];
+        let mut of_frames: Vec<Option<Rc<[u32]>>> = vec![None; self.frames.codes().len()];
         for node in 1..self.paths.len() as u32 {
             let mut state = states[self.paths.parent(node) as usize];
             let mut of_frame = || {
@@ -135,9 +135,13 @@ impl Aggregate {
                 tree.know(&numbers.sites);
                 sites
             };
+            let of_stand_in;
             let sites = match of_frames.get_mut(self.paths.frame(node) as usize) {
-                Some(known) => Rc::clone(known.get_or_insert_with(of_frame)),
-                None => of_frame(),
+                Some(known) => &*known.get_or_insert_with(of_frame),
+                None => {
+                    of_stand_in = of_frame();
+                    &of_stand_in
+                }
             };
             for &site in sites.iter().rev() {
                 state = tree.push(state, site);

@@ -1,70 +1,79 @@
 //! Finds the children of nodes by their site.
 //!
-//! The nodes of a stack that was new as a whole have consecutive numbers, so most
-//! children are found next to their parent, or in the short list that begins there.
-//! Only the others are in an index. [`crate::paths`] finds its nodes in the same way.
+//! Most nodes have few children, which are in a list. Only those of the others are in an index
+//! too. [`crate::paths`] finds its nodes in the same way.
 
 use hashbrown::HashMap;
 
 const NONE: u32 = u32::MAX;
 
-/// How many siblings are looked at before the index.
-const MOST_SIBLINGS: usize = 4;
+/// The most children of a node that are found by their list alone.
+const MOST_LISTED: usize = 6;
+
+/// The links of a node.
+#[derive(Clone, Copy)]
+struct Links {
+    /// The first child, or `NONE`. It begins the list of all children; the latest is the
+    /// second.
+    first_child: u32,
+    /// The next child of the same parent, or `NONE`.
+    sibling: u32,
+}
+
+const NO_LINKS: Links = Links { first_child: NONE, sibling: NONE };
 
 /// The links between the children of a node.
 #[derive(Default)]
 pub(super) struct Children {
-    /// For each node, another child of the same parent, or `NONE`. The child with the
-    /// number after its parent's begins a list of them; the latest is the second.
-    siblings: Vec<u32>,
-    /// The children whose number is not the one after their parent's, by parent and site.
+    /// Of each node, up to the last one that is a child.
+    links: Vec<Links>,
+    /// The children of nodes that have more than [`MOST_LISTED`], by parent and site.
     index: HashMap<(u32, u32), u32>,
 }
 
 impl Children {
     /// The child of `node` with this site. `nodes` has the parent and site of each node.
     pub(super) fn find(&self, nodes: &[(u32, u32)], node: u32, site: u32) -> Option<u32> {
-        let mut child = node + 1;
-        let &(parent, first) = nodes.get(child as usize)?;
-        if parent == node {
-            if first == site {
+        for (listed, child) in self.of(node).enumerate() {
+            if listed == MOST_LISTED {
+                return self.index.get(&(node, site)).copied();
+            }
+            if nodes[child as usize].1 == site {
                 return Some(child);
             }
-            for turn in 0.. {
-                child = self.sibling(child);
-                if child == NONE {
-                    return None;
-                }
-                if nodes[child as usize].1 == site {
-                    return Some(child);
-                }
-                if turn == MOST_SIBLINGS {
-                    break;
-                }
-            }
         }
-        self.index.get(&(node, site)).copied()
+        None
     }
 
     /// Adds a child that is not there, and returns its number.
     pub(super) fn add(&mut self, nodes: &mut Vec<(u32, u32)>, node: u32, site: u32) -> u32 {
         let child = nodes.len() as u32;
         nodes.push((node, site));
-        self.siblings.resize(nodes.len(), NONE);
-        let first = node + 1;
-        if child == first {
-            return child;
+        self.links.resize(nodes.len(), NO_LINKS);
+        let listed = self.of(node).take(MOST_LISTED + 1).count();
+        match self.links[node as usize].first_child {
+            NONE => self.links[node as usize].first_child = child,
+            first => {
+                let second = std::mem::replace(&mut self.links[first as usize].sibling, child);
+                self.links[child as usize].sibling = second;
+            }
         }
-        self.index.insert((node, site), child);
-        if nodes[first as usize].0 == node {
-            self.siblings[child as usize] = self.siblings[first as usize];
-            self.siblings[first as usize] = child;
+        if listed > MOST_LISTED {
+            self.index.insert((node, site), child);
+        } else if listed == MOST_LISTED {
+            let children: Vec<u32> = self.of(node).collect();
+            self.index.extend(children.into_iter().map(|child| (nodes[child as usize], child)));
         }
         child
     }
 
-    fn sibling(&self, node: u32) -> u32 {
-        self.siblings[node as usize]
+    /// The children of a node.
+    fn of(&self, node: u32) -> impl Iterator<Item = u32> {
+        let links = |node: u32| self.links.get(node as usize).copied().unwrap_or(NO_LINKS);
+        let child = |node: u32| (node != NONE).then_some(node);
+        std::iter::successors(child(links(node).first_child), move |&last| {
+            child(links(last).sibling)
+        })
     }
 }
 
@@ -90,6 +99,7 @@ mod tests {
             }
         }
         assert_eq!(nodes.len(), known.len() + 1);
-        assert!(children.index.len() < known.len(), "first children need no index");
+        assert!(!children.index.is_empty(), "some nodes have many children");
+        assert!(children.index.len() < known.len(), "a few children need no index");
     }
 }

@@ -95,9 +95,9 @@ impl LastStacks {
         last.codes.extend_from_slice(new);
         for &code in new {
             if let Some(paths) = &mut paths {
-                node = match paths.next_child(node) {
-                    // Mostly it is the next one, and there is nothing to look up.
-                    Some((next, frame)) if frames.has_code(frame, code) => next,
+                node = match paths.first_child(node) {
+                    // Mostly it is the first one, and there is nothing to look up.
+                    Some((first, frame)) if frames.has_code(frame, code) => first,
                     _ => paths.child(node, frames.number(code, event.table, selection)),
                 };
                 last.nodes.push(node);
