@@ -32,9 +32,9 @@ pub struct Interval {
     pub domains: Option<u64>,
     /// The largest live size by the samples of the trace.
     pub live_bytes: Option<f64>,
-    /// The part of the interval of which the sidecar knows, in nanoseconds.
+    /// Whether some of the interval is in the sidecar.
     #[serde(skip)]
-    pub known_ns: u64,
+    pub is_known: bool,
 }
 
 /// How long the program, or a domain of it, stood still.
@@ -75,10 +75,11 @@ impl Interval {
 pub fn paused_shares(rows: &[Interval]) -> Vec<Option<f64>> {
     let mut before = 0.0;
     let share = |row: &Interval| {
-        let room = row.known_ns as f64 * row.domains.unwrap_or(1).max(1) as f64;
+        let width = row.to_us.saturating_sub(row.from_us).max(1) as f64 * 1e3;
+        let room = width * row.domains.unwrap_or(1).max(1) as f64;
         let paused = row.paused().total_ns as f64 + before;
         before = (paused - room).max(0.0);
-        (room > 0.0).then(|| (paused / room).min(1.0))
+        row.is_known.then(|| (paused / room).min(1.0))
     };
     let mut shares: Vec<Option<f64>> = rows.iter().rev().map(share).collect();
     shares.reverse();
@@ -132,7 +133,9 @@ impl<'a> TimeLine<'a> {
         // What does not change has no point, but behind the end nothing is known.
         let span = self.history.span;
         let known = span.is_some_and(|(_, last)| from < last);
-        let known_ns = span.map_or(0, |(first, last)| to.min(last).saturating_sub(from.max(first)));
+        // `to` is the last nanosecond of its microsecond: to end with the first event is not enough.
+        let is_known =
+            span.is_some_and(|(first, last)| from < last && first < to.saturating_sub(999));
         let growth = |total: fn(&Heap) -> Option<u64>| growth(heap, spacing, (from, to), total);
         let bytes = |words: fn(&Heap) -> Option<u64>| {
             largest(heap, from, to, known, words).map(|words| words.saturating_mul(self.word))
@@ -163,7 +166,7 @@ impl<'a> TimeLine<'a> {
             threads: most(|system| system.threads),
             domains: most(|system| system.domains),
             live_bytes: self.live.largest(from_us, to_us),
-            known_ns,
+            is_known,
         }
     }
 }

@@ -133,7 +133,7 @@ impl PageSidecar {
 /// The lines of the collector and the process of which something is known.
 fn lanes(rows: &[Interval]) -> Vec<Lane> {
     let of_rows = |figure: fn(&Interval) -> Option<f64>| rows.iter().map(figure).collect();
-    let longest = |row: &Interval| (row.known_ns > 0).then(|| row.paused().longest_ns as f64);
+    let longest = |row: &Interval| row.is_known.then(|| row.paused().longest_ns as f64);
     let all: [(&'static str, Unit, Vec<Option<f64>>); 8] = [
         ("heap", Unit::Bytes, of_rows(|row| whole(row.heap_bytes))),
         ("in use", Unit::Bytes, of_rows(|row| whole(row.heap_used_bytes))),
@@ -155,10 +155,9 @@ fn whole(number: Option<u64>) -> Option<f64> {
     number.map(|number| number as f64)
 }
 
-/// How many there were in each second of which the sidecar knows.
 fn each_second(row: &Interval, number: Option<u64>) -> Option<f64> {
-    let known = (row.known_ns > 0).then_some(row.known_ns as f64)?;
-    Some(whole(number)? / known * 1e9)
+    let width_us = row.to_us.saturating_sub(row.from_us).max(1);
+    Some(whole(number)? / width_us as f64 * 1e6)
 }
 
 /// To six digits: more only make the page larger.
