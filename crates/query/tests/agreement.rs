@@ -43,19 +43,19 @@ fn of_a_published_trace_of_the_compiler() {
 
 #[test]
 fn of_a_program_with_labels_domains_and_every_source() {
-    Trial::new("mixed", Trace::Made(Program::mixed())).filters(FILTERS);
+    Trial::new("mixed", Trace::Made(Box::new(Program::mixed()))).filters(FILTERS);
 }
 
 /// Nearly every block has a call path of its own.
 #[test]
 fn of_a_program_with_300_000_call_paths() {
-    Trial::new("rare paths", Trace::Made(Program::with_rare_paths(300_000)))
+    Trial::new("rare paths", Trace::Made(Box::new(Program::with_rare_paths(300_000))))
         .filters(FILTERS_OF_MANY_PATHS);
 }
 
 #[test]
 fn of_a_table_that_was_thinned() {
-    let trial = Trial::bounded("thinned", Trace::Made(Program::mixed()), 2_000);
+    let trial = Trial::bounded("thinned", Trace::Made(Box::new(Program::mixed())), 2_000);
     let whole = trial.filters(FILTERS);
     assert!(whole.inexact > FILTERS / 2, "hardly any answer came from the table: {whole:?}");
 }
@@ -101,6 +101,7 @@ impl Trial {
             name: name.to_owned(),
             info: reading.info,
             cut_short: None,
+            incomplete: None,
             notices: Vec::new(),
             aggregate,
             blocks,
@@ -187,6 +188,7 @@ impl Trial {
             name: self.name,
             info: &info,
             cut_short: None,
+            incomplete: None,
             aggregate: &aggregator.finish(),
             locations: &locations,
             selected: filter != Filter::default(),
@@ -274,7 +276,7 @@ struct Reading {
 /// Where events come from.
 enum Trace {
     File(Vec<u8>),
-    Made(Program),
+    Made(Box<Program>),
 }
 
 impl Trace {
@@ -353,7 +355,7 @@ impl Program {
                 stack.insert(0, LABEL + dice.below(LABELS.len() as u64));
             }
             MadeBlock {
-                stack: if number % 50 == 0 { Vec::new() } else { stack },
+                stack: if number.is_multiple_of(50) { Vec::new() } else { stack },
                 length: dice.below(60),
                 samples: 1 + dice.below(3) * dice.below(3),
                 source: Source::ALL[dice.below(3) as usize],

@@ -201,7 +201,7 @@ fn write_service(
             for (domain, id, fate) in young.drain(..) {
                 match fate {
                     Fate::Young | Fate::KeptOneInFour => {
-                        encoder.domain(domain).collect(time, id, &mut places)?
+                        encoder.domain(domain).collect(time, id, &mut places)?;
                     }
                     Fate::Old(cycles) => {
                         encoder.domain(domain).promote(time, id, &mut places)?;

@@ -21,7 +21,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// 56 MB of nodes, up to 54 of index, and 112 of paths and their counts. While the tree grows or is
+    /// 70 MB of nodes, up to 54 of index, and 112 of paths and their counts. While the tree grows or is
     /// pruned, some of that exists twice.
     pub(crate) const USUAL: Bounds = Bounds { nodes: 3_500_000, paths: 1_000_000 };
 

@@ -311,8 +311,6 @@ mod tests {
         }
 
         fn show(&self, figures: &FiguresSoFar<'_>) {
-            let incomplete = Some("the rest of it is still being read");
-            let notes = TraceNotes { incomplete, ..TraceNotes::default() };
             self.1.borrow_mut().push(figures.aggregate.events());
             self.0.show(figures);
         }
