@@ -219,8 +219,8 @@ def what_nothing_holds_is_called_garbage(bench, rate):
     _, row = holders(bench, "dropped", rate)
     equal([part["holder"] for part in row["held_by"]], ["(garbage)"], "holders")
     expect(abs(row["in_snapshot"]["bytes"] - ENTRIES) <= 4.5 * row["in_snapshot"]["error"], row)
-    text = subprocess.check_output([bench.heaptap, "report", "--heap", bench.path("dropped.heap"),
-                                    bench.path("trace.ctf")], text=True)
+    text = subprocess.check_output([bench.heaptap, "report", "--sites", "innermost", "--heap",
+                                    bench.path("dropped.heap"), bench.path("trace.ctf")], text=True)
     expect("held by nothing; garbage 100.0 %" in text, text)
 
 

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use heaptap_report::rows::{By, Site, Sites};
+use heaptap_report::rows::{By, Grouping, Site, Sites};
 use heaptap_report::{Archive, Frame, SelectedBlock};
 use heaptap_trace::Source;
 
 /// Numbers the rows of a trace. It depends on no filter, so it is made once.
 pub(crate) struct Rows {
-    by: By,
+    grouping: Grouping,
     /// The sites by number.
     pub(crate) sites: Vec<Site>,
     numbers: HashMap<Site, u32>,
@@ -19,17 +19,17 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn new(archive: &Archive, by: By) -> Self {
+    pub(crate) fn new(archive: &Archive, grouping: Grouping) -> Self {
         let mut rows = Rows {
-            by,
+            grouping,
             sites: Vec::new(),
             numbers: HashMap::new(),
             of_paths: Vec::new(),
             of_domains: HashMap::new(),
             of_sources: HashMap::new(),
         };
-        let names = Sites::new(&archive.locations, by);
-        match by {
+        let names = Sites::new(&archive.locations, grouping);
+        match grouping.by {
             By::Domain | By::Source => rows.number_classes(archive, &names),
             _ => rows.number_paths(archive, &names),
         }
@@ -39,10 +39,11 @@ impl Rows {
     fn number_classes(&mut self, archive: &Archive, names: &Sites<'_>) {
         let whole = &archive.aggregate;
         for block in archive.blocks.selected(whole, &archive.blocks.all(whole)) {
-            if self.by == By::Domain && !self.of_domains.contains_key(&block.domain) {
+            if self.grouping.by == By::Domain && !self.of_domains.contains_key(&block.domain) {
                 let number = self.add(names.of(Frame::Domain(block.domain)));
                 self.of_domains.insert(block.domain, number);
-            } else if self.by == By::Source && !self.of_sources.contains_key(&block.source) {
+            } else if self.grouping.by == By::Source && !self.of_sources.contains_key(&block.source)
+            {
                 let number = self.add(names.of(Frame::Source(block.source)));
                 self.of_sources.insert(block.source, number);
             }
@@ -50,9 +51,9 @@ impl Rows {
     }
 
     fn number_paths(&mut self, archive: &Archive, names: &Sites<'_>) {
-        let frames = match self.by {
+        let frames = match self.grouping.by {
             By::Label => archive.aggregate.labels(&archive.locations),
-            _ => archive.aggregate.paths().map(|(path, _)| path.innermost()).collect(),
+            _ => archive.aggregate.site_frames(&archive.locations, self.grouping.site),
         };
         let mut of_frames: HashMap<Frame, u32> = HashMap::new();
         let number = |frame| *of_frames.entry(frame).or_insert_with(|| self.add(names.of(frame)));
@@ -69,7 +70,7 @@ impl Rows {
 
     /// The number of a block's row.
     pub(crate) fn of_block(&self, block: &SelectedBlock) -> u32 {
-        let number = match self.by {
+        let number = match self.grouping.by {
             By::Domain => self.of_domains.get(&block.domain),
             By::Source => self.of_sources.get(&block.source),
             _ => self.of_paths.get(block.path as usize),

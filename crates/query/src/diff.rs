@@ -78,8 +78,8 @@ pub(crate) fn diff_tree(
     let found = (traces.find(&before)?, traces.find(&after)?);
     let exact = found.0.exact && found.1.exact;
     let calls = (
-        traces.shape(pair.before, of.by, shape.fold)?,
-        traces.shape(pair.after, of.by, shape.fold)?,
+        traces.shape(pair.before, of.grouping(), shape.fold)?,
+        traces.shape(pair.after, of.grouping(), shape.fold)?,
     );
     let figures = (traces.figures(&before, &found.0)?, traces.figures(&after, &found.1)?);
     let (one, other) = (figures.0.aggregate, figures.1.aggregate);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use heaptap_report::figures::units::count;
 use heaptap_report::figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
 use heaptap_report::rows::{By, Sites};
-use heaptap_report::{Archive, Frame, Metric, is_label};
+use heaptap_report::{Archive, Frame, Metric, SiteFrame, is_label};
 use serde::Serialize;
 
 use crate::answer::json;
@@ -44,7 +44,8 @@ pub(crate) struct Info {
 pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
     let archive = traces.archive(trace)?;
     let of = TraceRequest { trace, ..TraceRequest::default() };
-    let view = TableView { by: By::File, metric: Metric::Allocated, at: None };
+    let (by, site) = (By::File, SiteFrame::Innermost);
+    let view = TableView { by, site, metric: Metric::Allocated, at: None };
     let options = TableOptions { view, top: 0, callers: None };
     let figures = Figures::of(&traces.figures(&of, &Found::WHOLE)?, &options);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

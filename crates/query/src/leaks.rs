@@ -1,8 +1,10 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
 use heaptap_report::figures::{LeakReport, LeakRow, leak_report, selected_leak_report};
-use heaptap_report::rows::{By, Site};
-use heaptap_report::{Aggregate, Archive, Depth, Metric, Options, SelectedRows};
+use heaptap_report::rows::{By, Grouping, Site};
+use heaptap_report::{
+    ALL_SITE_FRAMES, Aggregate, Archive, Depth, Metric, Options, SelectedRows, SiteFrame,
+};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -11,8 +13,13 @@ use crate::evolution::{Counted, Evolution, Steps, evolutions};
 use crate::request::TraceRequest;
 use crate::traces::{Traces, whole_figures};
 
-/// The name under which an archive has the leaks of the whole trace.
-const STORED: &str = "leaks";
+/// The name under which an archive has the leaks of the whole trace, with these sites.
+fn stored_name(site: SiteFrame) -> &'static str {
+    match site {
+        SiteFrame::Innermost => "leaks",
+        SiteFrame::Own => "leaks of own code",
+    }
+}
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Leaks"))]
@@ -22,6 +29,7 @@ pub(crate) struct Answer {
     verdict: String,
     conclusive: bool,
     incomplete: Option<String>,
+    sites: SiteFrame,
     leaks: Vec<GrowingRow>,
 }
 
@@ -48,7 +56,8 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
     let archive = traces.archive(of.trace)?;
     if archive.blocks.thinning() > 0
         && traces.is_read_with_filter(&of)
-        && let Some((_, answer)) = archive.answers.iter().find(|(name, _)| name == STORED)
+        && let Some((_, answer)) =
+            archive.answers.iter().find(|(name, _)| name == stored_name(of.sites))
     {
         return Ok(answer.clone());
     }
@@ -56,7 +65,8 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
     let selected = traces.selected_rows(&of)?;
     let archive = traces.archive(of.trace)?;
     let figures = traces.figures(&of, &found)?;
-    let history = archive.blocks.history(&archive.aggregate, &selected);
+    let history =
+        archive.blocks.history(&archive.aggregate, &archive.locations, of.sites, &selected);
     let report = selected_leak_report(&figures, &history);
     json(&Stated {
         answer: answer(archive, report, figures.aggregate, &selected),
@@ -64,15 +74,19 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
     })
 }
 
-/// The leaks of the whole trace, for an archive whose table cannot give them exactly.
-/// Needs the aggregate of the reading itself, which tracked live sizes.
-pub fn stored_leaks(archive: &Archive) -> Result<(String, String), String> {
+/// The leaks of the whole trace by each kind of site, for an archive whose table cannot give them
+/// exactly. Needs the aggregate of the reading itself, which tracked live sizes.
+pub fn stored_leaks(archive: &Archive) -> Result<Vec<(String, String)>, String> {
     // What is drawn over time comes from the table.
     let all = Options { depth: Depth::Whole, ..Options::default() };
     let of_table = archive.blocks.aggregate(&archive.aggregate, &archive.locations, &all);
     let rows = archive.blocks.all(&archive.aggregate);
-    let answer = answer(archive, leak_report(&whole_figures(archive)), &of_table, &rows);
-    Ok((STORED.to_owned(), json(&Stated { answer, exact: true })?))
+    let stored = |site| {
+        let report = leak_report(&whole_figures(archive), site);
+        let answer = answer(archive, report, &of_table, &rows);
+        Ok((stored_name(site).to_owned(), json(&Stated { answer, exact: true })?))
+    };
+    ALL_SITE_FRAMES.into_iter().map(stored).collect()
 }
 
 /// The report with live sizes over time. `of_table` is the aggregate of the table's rows,
@@ -84,14 +98,16 @@ fn answer(
     selected: &SelectedRows,
 ) -> Answer {
     const POINTS: usize = 64;
-    let LeakReport { trace, duration_us, verdict, conclusive, incomplete, leaks, .. } = report;
+    let LeakReport { trace, duration_us, verdict, conclusive, incomplete, sites, leaks, .. } =
+        report;
     if leaks.is_empty() {
-        return Answer { trace, duration_us, verdict, conclusive, incomplete, leaks: Vec::new() };
+        let leaks = Vec::new();
+        return Answer { trace, duration_us, verdict, conclusive, incomplete, sites, leaks };
     }
     let steps = Steps::of(of_table, POINTS);
-    let sites: Vec<Site> = leaks.iter().map(|row| row.site.clone()).collect();
-    let rows = Rows::new(archive, By::Location);
-    let counted = Counted { selected, inside: None, rows: &rows, sites: &sites };
+    let growing_sites: Vec<Site> = leaks.iter().map(|row| row.site.clone()).collect();
+    let rows = Rows::new(archive, Grouping { by: By::Location, site: sites });
+    let counted = Counted { selected, inside: None, rows: &rows, sites: &growing_sites };
     let lines = evolutions(archive, &counted, &steps).of_sites;
     let growing = |(row, line): (LeakRow, Evolution)| {
         let size = |&samples: &i64| of_table.estimate(Metric::Live, samples.max(0) as u64);
@@ -107,5 +123,5 @@ fn answer(
         }
     };
     let leaks = leaks.into_iter().zip(lines).map(growing).collect();
-    Answer { trace, duration_us, verdict, conclusive, incomplete, leaks }
+    Answer { trace, duration_us, verdict, conclusive, incomplete, sites, leaks }
 }

@@ -1,8 +1,8 @@
 //! The form of a request.
 
-use heaptap_report::Metric;
 use heaptap_report::figures::{ALL_ROWS, by_name};
-use heaptap_report::rows::{By, Site};
+use heaptap_report::rows::{By, Grouping, Site};
+use heaptap_report::{Metric, SiteFrame};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -61,6 +61,15 @@ pub struct TraceRequest {
     pub(crate) old_before: Option<f64>,
     #[serde(deserialize_with = "rows")]
     pub(crate) by: By,
+    /// Which frame of a stack is its site.
+    pub(crate) sites: SiteFrame,
+}
+
+impl TraceRequest {
+    /// How rows are grouped.
+    pub(crate) fn grouping(&self) -> Grouping {
+        Grouping { by: self.by, site: self.sites }
+    }
 }
 
 /// The outer site to which a time line is restricted.

@@ -1,8 +1,8 @@
 //! All about one site: callers and callees, lifetimes, sizes and lines.
 
 use heaptap_report::figures::{Sum, share};
-use heaptap_report::rows::{By, Site, Sites};
-use heaptap_report::{CallTree, SelectedBlock};
+use heaptap_report::rows::{By, Grouping, Site, Sites};
+use heaptap_report::{Aggregate, CallTree, Metric, SelectedBlock, SiteFrame};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ const MOST_ROWS: usize = 20;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SiteDetails"))]
 pub(crate) struct SiteAnswer {
-    /// What the site itself allocates.
+    /// What the site itself allocates, with the library code that it calls if sites are own code.
     sum: Sum,
     /// With all that it calls.
     total: Sum,
@@ -87,8 +87,8 @@ pub(crate) fn site(
     needs_frames(of.by)?;
     let found = traces.find(of)?;
     let selected = traces.selected_rows(of)?;
-    let rows = traces.rows(of.trace, of.by)?;
-    let shape = traces.shape(of.trace, of.by, true)?;
+    let rows = traces.rows(of.trace, of.grouping())?;
+    let shape = traces.shape(of.trace, of.grouping(), true)?;
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
@@ -96,7 +96,6 @@ pub(crate) fn site(
     let tree = aggregate.call_tree(&shape, metric);
     let number = tree.sites().iter().position(|site| site == wanted).map(|at| at as u32);
     let nodes = number.map_or(Vec::new(), |number| outermost(&tree, number));
-    let own = own_samples(&tree, number);
     let all = nodes.iter().fold(0_u64, |sum, &node| sum.saturating_add(tree.samples(node)));
     let row = |site: &Site, samples, children| CallRow {
         site: site.clone(),
@@ -106,6 +105,10 @@ pub(crate) fn site(
     };
     let with_samples: Vec<_> = nodes.iter().map(|&node| (node, tree.samples(node))).collect();
     let inside = Inside::new(&rows, wanted);
+    let own = match of.sites {
+        SiteFrame::Innermost => own_samples(&tree, number),
+        SiteFrame::Own => samples_inside(aggregate, metric, inside),
+    };
     let all_blocks = archive.blocks.selected(&archive.aggregate, &selected);
     let blocks: Vec<SelectedBlock> =
         all_blocks.filter(|block| inside.has_path(block.path)).collect();
@@ -144,6 +147,14 @@ fn own_samples(tree: &CallTree, site: Option<u32>) -> u64 {
     let Some(site) = site else { return 0 };
     let nodes = (1..tree.len()).filter(|&node| tree.site(node) == Some(site));
     nodes.fold(0, |sum: u64, node| sum.saturating_add(tree.own_samples(node)))
+}
+
+/// The samples of the paths of which the site is this row.
+fn samples_inside(aggregate: &Aggregate, metric: Metric, inside: Inside<'_>) -> u64 {
+    let is_inside = |path| aggregate.whole_path(path).is_some_and(|path| inside.has_path(path));
+    let paths = aggregate.paths().enumerate();
+    let samples = paths.filter(|&(path, _)| is_inside(path as u32));
+    samples.fold(0, |sum: u64, (_, (_, counts))| sum.saturating_add(metric.samples(counts)))
 }
 
 type MakeRow<'a> = dyn Fn(&Site, u64, Vec<CallRow>) -> CallRow + 'a;
@@ -288,13 +299,14 @@ fn lines(
     inside: Inside<'_>,
 ) -> Vec<Line> {
     let (aggregate, metric) = (figures.aggregate, of.metric);
-    let places = Sites::new(figures.locations, By::Location);
+    let places = Sites::new(figures.locations, Grouping { by: By::Location, site: of.sites });
+    let frames = aggregate.site_frames(figures.locations, of.sites);
     let mut lines: BTreeMap<u32, u64> = BTreeMap::new();
-    for (number, (path, counts)) in aggregate.paths().enumerate() {
+    for (number, ((_, counts), frame)) in aggregate.paths().zip(frames).enumerate() {
         let samples = metric.samples(counts);
         let is_inside = || aggregate.whole_path(number as u32).is_some_and(|p| inside.has_path(p));
         if samples > 0 && is_inside() {
-            let sum = lines.entry(places.of(path.innermost()).line).or_default();
+            let sum = lines.entry(places.of(frame).line).or_default();
             *sum = sum.saturating_add(samples);
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Resu
     let figures = traces.figures(&of, &found)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let mut lines: BTreeMap<u32, (u64, BTreeSet<String>)> = BTreeMap::new();
-    for row in aggregate.rows(figures.locations, By::Location, metric) {
+    for row in aggregate.rows(figures.locations, of.grouping(), metric) {
         if row.site.file == file {
             let (samples, functions) = lines.entry(row.site.line).or_default();
             *samples = samples.saturating_add(metric.samples(&row.counts));

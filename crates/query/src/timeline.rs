@@ -5,7 +5,7 @@
 //! the total, so that the lines still add up to it.
 
 use heaptap_report::figures::{Size, Sum, TraceFigures};
-use heaptap_report::rows::{By, Site};
+use heaptap_report::rows::{By, Grouping, Site};
 use heaptap_report::{Aggregate, Archive, Estimate, Metric};
 use serde::Serialize;
 
@@ -83,8 +83,10 @@ pub(crate) fn timeline(
     }
     let found = traces.find(of)?;
     let selected = traces.selected_rows(of)?;
-    let table_rows = traces.rows(of.trace, of.by)?;
-    let outer = within.map(|within| traces.rows(of.trace, within.by)).transpose()?;
+    let table_rows = traces.rows(of.trace, of.grouping())?;
+    let outer =
+        within.map(|within| traces.rows(of.trace, Grouping { by: within.by, site: of.sites }));
+    let outer = outer.transpose()?;
     let inside = within.zip(outer.as_deref());
     let inside = inside.map(|(within, outer)| Inside::new(outer, &within.site));
     let figures = traces.figures(of, &found)?;

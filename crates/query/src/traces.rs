@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use heaptap_report::figures::{TableView, TraceFigures};
-use heaptap_report::rows::By;
+use heaptap_report::rows::{By, Grouping};
 use heaptap_report::{
     Aggregate, Archive, CallShape, Depth, Metric, Options, SelectedPaths, SelectedRows,
 };
@@ -65,7 +65,7 @@ pub(crate) struct Traces {
     /// The shapes of call trees: the latest of each trace.
     shapes: Kept<ShapeKey, CallShape>,
     /// The rows of paths and blocks.
-    rows: Kept<(usize, By), Rc<Rows>>,
+    rows: Kept<(usize, Grouping), Rc<Rows>>,
     /// What the filters select of a trace.
     selected: Kept<(usize, Filter), Selected>,
 }
@@ -84,7 +84,7 @@ const SHAPES: usize = 2;
 #[derive(Clone, Copy, PartialEq)]
 struct ShapeKey {
     trace: usize,
-    by: By,
+    grouping: Grouping,
     fold: bool,
 }
 
@@ -210,25 +210,30 @@ impl Traces {
     }
 
     /// The rows to which the paths and blocks of a trace belong.
-    pub(crate) fn rows(&mut self, trace: usize, by: By) -> Result<Rc<Rows>, String> {
-        if let Some(rows) = self.rows.find(&(trace, by)) {
+    pub(crate) fn rows(&mut self, trace: usize, grouping: Grouping) -> Result<Rc<Rows>, String> {
+        if let Some(rows) = self.rows.find(&(trace, grouping)) {
             return Ok(rows);
         }
-        let rows = Rc::new(Rows::new(self.archive(trace)?, by));
-        self.rows.add((trace, by), Rc::clone(&rows), KEPT_ROWS);
+        let rows = Rc::new(Rows::new(self.archive(trace)?, grouping));
+        self.rows.add((trace, grouping), Rc::clone(&rows), KEPT_ROWS);
         Ok(rows)
     }
 
     /// The shape of a trace's call tree, which every selection from the trace shares.
-    pub(crate) fn shape(&mut self, trace: usize, by: By, fold: bool) -> Result<CallShape, String> {
-        let key = ShapeKey { trace, by, fold };
+    pub(crate) fn shape(
+        &mut self,
+        trace: usize,
+        grouping: Grouping,
+        fold: bool,
+    ) -> Result<CallShape, String> {
+        let key = ShapeKey { trace, grouping, fold };
         if let Some(shape) = self.shapes.find(&key) {
             return Ok(shape);
         }
         // The old one goes first, so that memory holds one.
         self.shapes.0.retain(|(kept, _)| kept.trace != trace);
         let archive = self.archive(trace)?;
-        let shape = archive.aggregate.call_shape(&archive.locations, by, fold);
+        let shape = archive.aggregate.call_shape(&archive.locations, grouping, fold);
         self.shapes.add(key, shape.clone(), SHAPES);
         Ok(shape)
     }
@@ -275,6 +280,6 @@ impl TraceRequest {
     /// What the request's table shows.
     pub(crate) fn view(&self) -> TableView {
         let at = self.at.map(|at| at as u64);
-        TableView { by: self.by, metric: self.metric, at }
+        TableView { by: self.by, site: self.sites, metric: self.metric, at }
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn tree(
 ) -> Result<String, String> {
     needs_frames(of.by)?;
     let found = traces.find(of)?;
-    let calls = traces.shape(of.trace, of.by, shape.fold)?;
+    let calls = traces.shape(of.trace, of.grouping(), shape.fold)?;
     let figures = traces.figures(of, &found)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let tree = aggregate.call_tree(&calls, metric);

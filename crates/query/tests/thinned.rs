@@ -7,7 +7,7 @@ use heaptap_report::figures::{
 };
 use heaptap_report::rows::By;
 use heaptap_report::{
-    Aggregate, Aggregator, Archive, BlockTable, Depth, Metric, Options, OverTime,
+    Aggregate, Aggregator, Archive, BlockTable, Depth, Metric, Options, OverTime, SiteFrame,
 };
 use heaptap_trace::{
     Allocation, Backtrace, Event, EventKind, Location, LocationTable, Source, TraceInfo,
@@ -107,10 +107,10 @@ fn leaks_and_rows_without_a_filter_are_those_of_the_reading() {
         selected: false,
     };
     // As text and back, as the answer is.
-    let expected = serde_json::to_string(&leak_report(&figures)).unwrap();
+    let expected = serde_json::to_string(&leak_report(&figures, SiteFrame::Innermost)).unwrap();
     let expected: Value = serde_json::from_str(&expected).unwrap();
     let samples = archive.aggregate.samples();
-    archive.answers.extend(stored_leaks(&archive).ok());
+    archive.answers.extend(stored_leaks(&archive).unwrap());
     let mut engine = Engine::default();
     assert_eq!(engine.open(&archive.to_bytes()), Ok(0));
 
@@ -164,8 +164,11 @@ fn tables_without_a_filter_are_those_of_the_reading() {
             (Metric::Live, "live"),
             (Metric::Survived, "survived"),
         ] {
-            let options =
-                TableOptions { view: TableView { by, metric, at: None }, top: 0, callers: None };
+            let options = TableOptions {
+                view: TableView { by, site: SiteFrame::Innermost, metric, at: None },
+                top: 0,
+                callers: None,
+            };
             let mut expected: Value =
                 serde_json::from_str(&json!(Figures::of(&figures, &options)).to_string()).unwrap();
             expected["exact"] = json!(true);

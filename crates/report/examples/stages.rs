@@ -112,7 +112,8 @@ fn main() -> Outcome<()> {
     let leaks = Options { over_time: OverTime::LiveSize, ..whole.clone() };
     let page = Options { most_blocks: MOST_BLOCKS, ..leaks.clone() };
     let verbs = [
-        ("report", Options::default()),
+        ("report", Options { depth: Depth::OwnCode, ..Options::default() }),
+        ("report --json", Options::default()),
         ("hot", whole),
         ("leaks", leaks),
         ("export --to html", page),

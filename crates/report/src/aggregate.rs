@@ -1,6 +1,6 @@
 //! The figures of a trace up to one of its events.
 
-use heaptap_trace::{Code, Source};
+use heaptap_trace::{Code, LocationTable, Source};
 
 use crate::classes::Classes;
 use crate::counts::Counts;
@@ -8,8 +8,9 @@ use crate::depth::Depth;
 use crate::estimate::{Estimate, Scale, Share};
 use crate::flows::Flows;
 use crate::frames::Frames;
-use crate::growth::Growth;
+use crate::growth::{Growth, SitePair};
 use crate::lifetimes::Lifetimes;
+use crate::own_code::{SiteFrame, SiteNodes};
 use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_frame, source_of};
 use crate::peak::Peak;
 use crate::timeline::Timeline;
@@ -183,7 +184,8 @@ impl Aggregate {
     pub(crate) fn add_series(&mut self) {
         let Aggregate { growth, paths, .. } = self;
         for path in 0..paths.count() as u32 {
-            growth.add_path(path, paths.frame(paths.node(path)));
+            let innermost = paths.frame(paths.node(path));
+            growth.add_path(path, SitePair { innermost, own: innermost });
         }
     }
 
@@ -380,6 +382,14 @@ impl Aggregate {
         self.counts.iter().enumerate().map(|(path, counts)| {
             (PathRef { aggregate: self, node: self.paths.node(path as u32) }, counts)
         })
+    }
+
+    /// The frame of each path that is its site.
+    pub fn site_frames(&self, table: &LocationTable, site: SiteFrame) -> Vec<Frame> {
+        let nodes = SiteNodes::new(self, table, site);
+        (0..self.counts.len() as u32)
+            .map(|path| self.frame(nodes.of(self.paths.node(path))))
+            .collect()
     }
 
     /// The domains and sources of all blocks, in no order; `None` if they were not

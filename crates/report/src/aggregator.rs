@@ -77,7 +77,8 @@ impl Aggregator {
     /// Takes the next event, in the order of time.
     pub fn event(&mut self, event: &Event<'_>, table: &LocationTable) {
         let Aggregator { resolver, counter } = self;
-        if let Some(moves) = resolver.make_room(&mut counter.block_counter.aggregate.paths, event) {
+        let Aggregate { frames, paths, .. } = &mut counter.block_counter.aggregate;
+        if let Some(moves) = resolver.make_room(TreeMut { frames, paths }, event) {
             counter.move_paths(&moves);
         }
         let Aggregate { frames, paths, .. } = &mut counter.block_counter.aggregate;

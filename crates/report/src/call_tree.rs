@@ -6,7 +6,7 @@ use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric};
 use crate::functions::{FunctionShape, FunctionTree};
-use crate::rows::{By, Site};
+use crate::rows::{Grouping, Site};
 
 /// A call tree. Nodes are in preorder, so that a subtree is a range; node 0 is the
 /// root, which has no site.
@@ -17,9 +17,15 @@ pub struct CallTree(FunctionTree);
 pub struct CallShape(Rc<FunctionShape>);
 
 impl Aggregate {
-    /// The shape of the tree of calls. Needs [`crate::Depth::Whole`].
-    pub fn call_shape(&self, table: &LocationTable, by: By, fold: bool) -> CallShape {
-        CallShape(Rc::new(FunctionShape::new(self, table, by, fold)))
+    /// The shape of the tree of calls. Needs [`crate::Depth::Whole`]. If sites are own code, all library
+    /// code that own code calls is one call.
+    pub fn call_shape(
+        &self,
+        table: &LocationTable,
+        grouping: impl Into<Grouping>,
+        fold: bool,
+    ) -> CallShape {
+        CallShape(Rc::new(FunctionShape::new(self, table, grouping.into(), fold)))
     }
 
     /// The tree of calls. The shape is that of this aggregate, or of the one whose table

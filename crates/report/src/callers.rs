@@ -6,7 +6,9 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
-use crate::rows::{By, Site, Sites};
+use crate::own_code::{SiteNodes, library_parts};
+use crate::paths::{Node, ROOT};
+use crate::rows::{Grouping, Site, Sites};
 
 /// Numbers sites, and remembers those of each frame.
 pub(crate) struct SiteNumbers<'a> {
@@ -14,15 +16,18 @@ pub(crate) struct SiteNumbers<'a> {
     pub(crate) sites: Vec<Site>,
     numbers: HashMap<Site, u32>,
     frames: HashMap<Frame, Rc<[u32]>>,
+    /// Which of the sites of a frame stands for it.
+    positions: HashMap<Frame, usize>,
 }
 
 impl<'a> SiteNumbers<'a> {
-    pub(crate) fn new(table: &'a LocationTable, by: By) -> Self {
+    pub(crate) fn new(table: &'a LocationTable, grouping: impl Into<Grouping>) -> Self {
         SiteNumbers {
-            names: Sites::new(table, by),
+            names: Sites::new(table, grouping),
             sites: Vec::new(),
             numbers: HashMap::new(),
             frames: HashMap::new(),
+            positions: HashMap::new(),
         }
     }
 
@@ -35,6 +40,17 @@ impl<'a> SiteNumbers<'a> {
             self.names.inlined(frame).into_iter().map(|site| self.number(site)).collect();
         self.frames.insert(frame, Rc::clone(&sites));
         sites
+    }
+
+    /// The site of the paths that are counted at a frame.
+    pub(crate) fn site_of(&mut self, frame: Frame) -> Option<u32> {
+        let at = self.position(frame);
+        self.of(frame).get(at).copied()
+    }
+
+    /// Which of the sites of a frame that is.
+    pub(crate) fn position(&mut self, frame: Frame) -> usize {
+        *self.positions.entry(frame).or_insert_with(|| self.names.position(frame))
     }
 
     pub(crate) fn number(&mut self, site: Site) -> u32 {
@@ -51,6 +67,9 @@ impl<'a> SiteNumbers<'a> {
 pub struct Caller {
     /// The caller.
     pub site: Site,
+    /// Whether it is library code, and stands for all library code between two frames of own code:
+    /// it is the function that own code calls.
+    pub library: bool,
     /// Samples of the metric under this caller.
     pub samples: u64,
     /// Its callers, the largest first.
@@ -58,26 +77,96 @@ pub struct Caller {
 }
 
 #[derive(Default)]
-struct Node {
+struct Branch {
     samples: u64,
-    callers: HashMap<u32, Node>,
+    callers: HashMap<Step, Branch>,
 }
 
-impl Node {
+/// A call on the way outwards.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Step {
+    /// The number of the caller's site.
+    site: u32,
+    library: bool,
+}
+
+impl Branch {
     fn named(self, sites: &[Site]) -> Vec<Caller> {
         let mut callers: Vec<Caller> = self
             .callers
             .into_iter()
-            .map(|(number, node)| Caller {
-                site: sites[number as usize].clone(),
-                samples: node.samples,
-                callers: node.named(sites),
+            .map(|(Step { site, library }, branch)| Caller {
+                site: sites[site as usize].clone(),
+                library,
+                samples: branch.samples,
+                callers: branch.named(sites),
             })
             .collect();
         callers.sort_by(|one, other| {
-            other.samples.cmp(&one.samples).then_with(|| one.site.cmp(&other.site))
+            let by_samples = other.samples.cmp(&one.samples);
+            by_samples
+                .then_with(|| one.site.cmp(&other.site))
+                .then_with(|| one.library.cmp(&other.library))
         });
         callers
+    }
+}
+
+/// The steps outwards from the sites of paths.
+struct Outwards<'a> {
+    aggregate: &'a Aggregate,
+    table: &'a LocationTable,
+    numbers: SiteNumbers<'a>,
+    nodes: SiteNodes,
+    /// For each function of a frame, whether it is library code.
+    library: HashMap<Frame, Rc<[bool]>>,
+}
+
+impl<'a> Outwards<'a> {
+    fn new(aggregate: &'a Aggregate, table: &'a LocationTable, grouping: Grouping) -> Self {
+        Outwards {
+            aggregate,
+            table,
+            numbers: SiteNumbers::new(table, grouping),
+            nodes: SiteNodes::new(aggregate, table, grouping.site),
+            library: HashMap::new(),
+        }
+    }
+
+    fn library(&mut self, frame: Frame) -> Rc<[bool]> {
+        let parts = || library_parts(frame, self.table).into();
+        Rc::clone(self.library.entry(frame).or_insert_with(parts))
+    }
+
+    /// The callers of the site of a path that ends at `leaf`, up to `levels` of them. If the site
+    /// is own code, what library code is between two frames of own code is one step.
+    fn steps(&mut self, leaf: Node, levels: usize, steps: &mut Vec<Step>) {
+        steps.clear();
+        let folds = self.nodes.own_above(leaf).is_some();
+        let mut node = self.nodes.of(leaf);
+        let mut inside = self.numbers.position(self.aggregate.frame(node)) + 1;
+        while node != ROOT {
+            let frame = self.aggregate.frame(node);
+            let sites = self.numbers.of(frame);
+            let library = if folds { Some(self.library(frame)) } else { None };
+            for at in inside..sites.len() {
+                // A frame of which nothing is known names no run.
+                let is_library = match &library {
+                    Some(parts) if parts.is_empty() && matches!(frame, Frame::Code(_)) => continue,
+                    Some(parts) => parts.get(at).copied().unwrap_or(false),
+                    None => false,
+                };
+                let step = Step { site: sites[at], library: is_library };
+                let is_full = steps.len() > levels;
+                match steps.last_mut() {
+                    Some(last) if last.library && is_library => *last = step,
+                    Some(last) if *last == step => {}
+                    _ if is_full => return,
+                    _ => steps.push(step),
+                }
+            }
+            (node, inside) = (self.aggregate.paths.parent(node), 0);
+        }
     }
 }
 
@@ -87,38 +176,32 @@ impl Aggregate {
     pub fn callers(
         &self,
         table: &LocationTable,
-        by: By,
+        grouping: impl Into<Grouping>,
         metric: Metric,
         of: &[Site],
         levels: usize,
     ) -> Vec<Vec<Caller>> {
-        let mut numbers = SiteNumbers::new(table, by);
+        let mut outwards = Outwards::new(self, table, grouping.into());
+        let numbers = &mut outwards.numbers;
         let wanted: HashMap<u32, usize> =
             of.iter().enumerate().map(|(at, site)| (numbers.number(site.clone()), at)).collect();
-        let mut trees: Vec<Node> = of.iter().map(|_| Node::default()).collect();
-        for (path, counts) in self.paths() {
+        let mut trees: Vec<Branch> = of.iter().map(|_| Branch::default()).collect();
+        let mut steps = Vec::new();
+        for (path, counts) in self.counts.iter().enumerate() {
             let samples = metric.samples(counts);
-            let innermost = numbers.of(path.innermost()).first().copied();
-            let Some(&at) = innermost.and_then(|number| wanted.get(&number)) else { continue };
+            let leaf = self.paths.node(path as u32);
+            let site = outwards.numbers.site_of(self.frame(outwards.nodes.of(leaf)));
+            let Some(&at) = site.and_then(|number| wanted.get(&number)) else { continue };
             if samples == 0 {
                 continue;
             }
-            let mut node = &mut trees[at];
-            let (mut last, mut level) = (innermost, 0);
-            'path: for frame in path.frames() {
-                for &number in &*numbers.of(frame) {
-                    if last == Some(number) {
-                        continue;
-                    }
-                    if level == levels {
-                        break 'path;
-                    }
-                    node = node.callers.entry(number).or_default();
-                    node.samples = node.samples.saturating_add(samples);
-                    (last, level) = (Some(number), level + 1);
-                }
+            outwards.steps(leaf, levels, &mut steps);
+            let mut branch = &mut trees[at];
+            for &step in steps.iter().skip_while(|step| Some(step.site) == site).take(levels) {
+                branch = branch.callers.entry(step).or_default();
+                branch.samples = branch.samples.saturating_add(samples);
             }
         }
-        trees.into_iter().map(|tree| tree.named(&numbers.sites)).collect()
+        trees.into_iter().map(|tree| tree.named(&outwards.numbers.sites)).collect()
     }
 }

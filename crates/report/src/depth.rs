@@ -6,6 +6,8 @@ pub enum Depth {
     /// The innermost frame: all that a table of sites needs.
     #[default]
     Innermost,
+    /// The innermost frame of the program's own code, or the innermost of all if there is none.
+    OwnCode,
     /// Every frame.
     Whole,
     /// The label under which the block was allocated.

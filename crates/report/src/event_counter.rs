@@ -43,12 +43,12 @@ impl EventCounter {
 
     #[inline]
     fn allocate(&mut self, event: &ResolvedEvent, source: Source) {
-        let &ResolvedEvent { time, id, length, samples, path, frame, domain, .. } = event;
+        let &ResolvedEvent { time, id, length, samples, path, frames, domain, .. } = event;
         let Aggregate { counts, classes, growth, .. } = &mut self.block_counter.aggregate;
         let class = classes.number(domain, source);
         if path as usize >= counts.len() {
             counts.resize(path as usize + 1, Counts::default());
-            growth.add_path(path, frame);
+            growth.add_path(path, frames);
         }
         self.block_counter.allocate(Birth { time, path, samples, length, source, class });
         if let Some(recorder) = &mut self.recorder {

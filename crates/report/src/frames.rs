@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use heaptap_trace::{Code, LocationTable};
 
+use crate::own_code::is_own_code;
 use crate::select::{Marks, Selection, is_label};
 
 /// Entries of the cache: 2^BITS of 16 bytes.
@@ -18,6 +19,8 @@ pub(crate) struct Frames {
     codes: Vec<Code>,
     marks: Vec<Marks>,
     labels: Vec<bool>,
+    /// Whether any function of a frame is the program's own code.
+    own: Vec<bool>,
 }
 
 impl Frames {
@@ -53,7 +56,19 @@ impl Frames {
         let looks = selection.looks_at_frames();
         self.marks.push(if looks { selection.marks(code, table) } else { 0 });
         self.labels.push(table.resolve(code).any(|location| is_label(&location)));
+        self.own.push(is_own_code(code, table));
         number
+    }
+
+    /// Whether the frame is the program's own code.
+    #[inline]
+    pub(crate) fn is_own(&self, number: u32) -> bool {
+        self.own[number as usize]
+    }
+
+    /// The same of numbers that stand for other frames too: those are no code.
+    pub(crate) fn is_own_code(&self, number: u32) -> bool {
+        self.own.get(number as usize).copied().unwrap_or(false)
     }
 
     /// Whether the frame is a label.

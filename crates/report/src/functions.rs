@@ -11,7 +11,7 @@ use heaptap_trace::LocationTable;
 use crate::aggregate::{Aggregate, Metric};
 use crate::folding::{SiteTree, StackState, used};
 use crate::paths::Node;
-use crate::rows::{By, Site};
+use crate::rows::{By, Grouping, Site};
 use crate::stacks::Omitted;
 
 /// The functions of a tree. Nodes are in preorder, so that a subtree is a range.
@@ -43,8 +43,13 @@ pub(crate) struct FunctionTree {
 }
 
 impl FunctionShape {
-    pub(crate) fn new(aggregate: &Aggregate, table: &LocationTable, by: By, fold: bool) -> Self {
-        let (tree, names, states) = aggregate.site_tree(table, by, fold);
+    pub(crate) fn new(
+        aggregate: &Aggregate,
+        table: &LocationTable,
+        grouping: Grouping,
+        fold: bool,
+    ) -> Self {
+        let (tree, names, states) = aggregate.site_tree(table, grouping, fold);
         let folded = folded(&tree, &states);
         let mut positions: Vec<u32> = states.iter().map(|state| state.node).collect();
         let ends = aggregate.end_states(&states).map(|state| state.node);
@@ -94,7 +99,7 @@ impl FunctionTree {
         metric: Metric,
         fold: bool,
     ) -> Self {
-        let shape = FunctionShape::new(aggregate, table, by, fold);
+        let shape = FunctionShape::new(aggregate, table, by.into(), fold);
         FunctionTree::with_shape(Rc::new(shape), aggregate, metric)
     }
 

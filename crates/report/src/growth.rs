@@ -1,9 +1,11 @@
-//! The live size of each frame that allocates, over time.
+//! The live size of each allocating frame and frame of own code, over time.
 //!
-//! The live samples of all frames are summed up at up to [`POINTS`] evenly spaced
+//! The live samples of all such pairs are summed up at up to [`POINTS`] evenly spaced
 //! times. When the trace outgrows them, every second point is dropped. A program has
-//! thousands of frames that allocate, but may have millions of call paths: a series for
-//! each path would bound their number.
+//! thousands of pairs, but may have millions of call paths: a series for each path would
+//! bound their number.
+
+use hashbrown::HashMap;
 
 use crate::counts::Counts;
 use crate::paths::{PathMoves, is_stand_in};
@@ -12,7 +14,16 @@ use crate::sweeps::{SLOTS, Sweeps};
 /// The most points: one at the end of each slot of [`Sweeps`].
 pub(crate) const POINTS: usize = SLOTS;
 
-/// Live samples of all frames that allocate, at evenly spaced times.
+/// The frames of a path that may be its site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct SitePair {
+    /// The frame that allocates.
+    pub(crate) innermost: u32,
+    /// The innermost frame of own code; the one that allocates if there is none.
+    pub(crate) own: u32,
+}
+
+/// Live samples of all pairs of frames, at evenly spaced times.
 #[derive(Default)]
 pub(crate) struct Growth {
     width: u64,
@@ -20,8 +31,8 @@ pub(crate) struct Growth {
     points: Vec<Vec<u32>>,
     /// The series of each path. A path beyond the end has none.
     of_paths: Vec<u32>,
-    /// How many series there are.
-    series: usize,
+    /// The series of each pair.
+    numbers: HashMap<SitePair, u32>,
     /// When something old was collected: in microseconds, and in samples allocated before.
     pub(crate) by_time: Sweeps,
     pub(crate) by_progress: Sweeps,
@@ -36,7 +47,7 @@ impl Growth {
             width: WIDTH,
             points: Vec::new(),
             of_paths: Vec::new(),
-            series: 0,
+            numbers: HashMap::new(),
             by_time: Sweeps::new(WIDTH),
             by_progress: Sweeps::new(1),
         }
@@ -72,11 +83,16 @@ impl Growth {
         time / self.width > self.points.len() as u64
     }
 
-    /// The path with the next number, or one after it, allocates in this frame.
-    pub(crate) fn add_path(&mut self, path: u32, frame: u32) {
-        let series = series_of(frame);
-        self.series = self.series.max(series as usize + 1);
+    /// The path with the next number, or one after it, has these frames.
+    pub(crate) fn add_path(&mut self, path: u32, frames: SitePair) {
+        let next = self.numbers.len() as u32;
+        let series = *self.numbers.entry(frames).or_insert(next);
         self.of_paths.resize(path as usize + 1, series);
+    }
+
+    /// How many series of paths there are.
+    pub(crate) fn series_count(&self) -> usize {
+        self.numbers.len()
     }
 
     /// The series of a path that was added.
@@ -102,7 +118,7 @@ impl Growth {
     }
 
     fn live_by_series(&self, counts: &[Counts]) -> Vec<u32> {
-        let mut live = vec![0_u64; self.series];
+        let mut live = vec![0_u64; self.numbers.len()];
         for (&series, counts) in self.of_paths.iter().zip(counts) {
             let sum = &mut live[series as usize];
             *sum = sum.saturating_add(counts.live);
@@ -117,7 +133,7 @@ impl Growth {
         self.by_progress.record(progress);
     }
 
-    /// Renumbers paths. The frame that allocates is the last that a path loses.
+    /// Renumbers paths. The frames that may be their sites are the last that they lose.
     pub(crate) fn move_paths(&mut self, moves: &PathMoves) {
         let mut of_paths = vec![0; moves.count];
         for (&series, &to) in self.of_paths.iter().zip(&moves.to) {
@@ -138,7 +154,8 @@ impl Growth {
     }
 }
 
-/// The number of a frame's series. All that stands for no frame of the trace is one series.
+/// The number of a frame's series in a history by site. All that stands for no frame of the trace is
+/// one series.
 pub(crate) fn series_of(frame: u32) -> u32 {
     if is_stand_in(frame) { 0 } else { frame + 1 }
 }
@@ -146,12 +163,11 @@ pub(crate) fn series_of(frame: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::NOWHERE;
 
     #[test]
     fn points_are_even_whatever_the_length() {
         let mut growth = Growth::new();
-        growth.add_path(0, 7);
+        growth.add_path(0, SitePair { innermost: 7, own: 3 });
         for step in 0..10_000_u64 {
             let time = step * 1000;
             if growth.is_due(time) {
@@ -160,26 +176,30 @@ mod tests {
             }
         }
         assert!(growth.len() > POINTS / 2 && growth.len() <= POINTS);
-        for (index, at) in growth.series(series_of(7)).enumerate() {
+        for (index, at) in growth.series(0).enumerate() {
             let due = (index as u64 + 1) * growth.width();
             assert!(at >= due && at < due + 1000, "point {index} was taken at {at}");
         }
         assert_eq!(growth.series(1).sum::<u64>(), 0);
     }
     #[test]
-    fn paths_of_one_frame_are_one_series() {
+    fn paths_of_the_same_frames_are_one_series() {
         let mut growth = Growth::new();
-        let frames = [4, 9, 4, NOWHERE];
+        let pairs = [(4, 1), (9, 1), (4, 1), (4, 2)];
+        let pairs = pairs.map(|(innermost, own)| SitePair { innermost, own });
         let counts: Vec<Counts> =
             (1..=4).map(|live| Counts { live, ..Counts::default() }).collect();
-        frames.iter().enumerate().for_each(|(path, &frame)| growth.add_path(path as u32, frame));
+        pairs.iter().enumerate().for_each(|(path, &pair)| growth.add_path(path as u32, pair));
         growth.take(WIDTH, &counts);
-        let live = |growth: &Growth, frame| growth.series(series_of(frame)).collect::<Vec<_>>();
-        assert_eq!(live(&growth, 4), [1 + 3]);
-        assert_eq!((live(&growth, 9), live(&growth, NOWHERE)), (vec![2], vec![4]));
+        let live =
+            |growth: &Growth, path| growth.series(growth.series_of_path(path)).collect::<Vec<_>>();
+        assert_eq!([0, 1, 2, 3].map(|path| live(&growth, path)), [[4], [2], [4], [4]]);
+        assert_eq!(
+            (growth.series_count(), growth.series_of_path(0)),
+            (3, growth.series_of_path(2))
+        );
         // The first and the third are joined.
         growth.move_paths(&PathMoves { to: vec![1, 0, 1, 2], count: 3 });
-        let of = |path| growth.series_of_path(path);
-        assert_eq!([of(0), of(1), of(2)], [9, 4, NOWHERE].map(series_of));
+        assert_eq!([0, 1, 2].map(|path| live(&growth, path)), [[2], [4], [4]]);
     }
 }

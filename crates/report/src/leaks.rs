@@ -19,7 +19,9 @@ use crate::blocks::LiveHistory;
 use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::Estimate;
 use crate::growth::{Growth, series_of};
-use crate::rows::{By, Site};
+use crate::library_calls::LibraryCall;
+use crate::own_code::{SiteFrame, SiteNodes};
+use crate::rows::{By, Grouping, Site};
 use judged::Judged;
 use windows::FEWEST;
 
@@ -60,6 +62,8 @@ pub struct Leak {
     pub slowing: bool,
     /// The callers, by live samples.
     pub callers: Vec<Caller>,
+    /// The library functions through which the site allocates, by live samples, if it is own code.
+    pub library_calls: Vec<LibraryCall>,
 }
 
 /// The result of a search for leaks.
@@ -86,20 +90,24 @@ struct Evidence {
 struct History<'a> {
     growth: &'a Growth,
     survivors: &'a [Survivor],
+    /// Series are the sites' frames, not pairs of frames.
+    by_frame: bool,
+    /// Which frame of a stack is its site.
+    site: SiteFrame,
 }
 
 impl Aggregate {
     /// Finds leaks. Needs [`crate::OverTime::LiveSize`] and [`crate::Depth::Whole`].
-    pub fn leaks(&self, table: &LocationTable, levels: usize) -> Leaks {
+    pub fn leaks(&self, table: &LocationTable, site: SiteFrame, levels: usize) -> Leaks {
         let (growth, survivors) = (&self.growth, &self.survivors[..]);
-        self.leaks_in(History { growth, survivors }, table, levels)
+        self.leaks_in(History { growth, survivors, by_frame: false, site }, table, levels)
     }
 
     /// The same with the history of the table that these blocks were selected from. Needs
     /// [`crate::Depth::Whole`].
     pub fn leaks_with(&self, history: &LiveHistory, table: &LocationTable, levels: usize) -> Leaks {
-        let LiveHistory { growth, survivors } = history;
-        self.leaks_in(History { growth, survivors }, table, levels)
+        let &LiveHistory { ref growth, ref survivors, site } = history;
+        self.leaks_in(History { growth, survivors, by_frame: true, site }, table, levels)
     }
 
     fn leaks_in(&self, history: History<'_>, table: &LocationTable, levels: usize) -> Leaks {
@@ -112,8 +120,10 @@ impl Aggregate {
         let Some(judged) = Judged::new(self, growth) else {
             return none(Outlook::RarelyCollected);
         };
-        let mut numbers = SiteNumbers::new(table, By::Location);
-        let sites = self.evidence(history, &mut numbers);
+        let grouping = Grouping { by: By::Location, site: history.site };
+        let mut numbers = SiteNumbers::new(table, grouping);
+        let nodes = SiteNodes::new(self, table, history.site);
+        let sites = self.evidence(history, &nodes, &mut numbers);
         let mut found: Vec<Leak> = sites
             .iter()
             .filter_map(|(&number, evidence)| {
@@ -130,9 +140,15 @@ impl Aggregate {
         if sites.is_empty() {
             return Leaks { outlook: Outlook::Clear, found };
         }
-        let callers = self.callers(table, By::Location, Metric::Live, &sites, levels);
+        let callers = self.callers(table, grouping, Metric::Live, &sites, levels);
         for (leak, callers) in found.iter_mut().zip(callers) {
             leak.callers = callers;
+        }
+        if history.site == SiteFrame::Own {
+            let calls = self.library_calls(table, By::Location, Metric::Live, &sites);
+            for (leak, calls) in found.iter_mut().zip(calls) {
+                leak.library_calls = calls;
+            }
         }
         Leaks { outlook: Outlook::Clear, found }
     }
@@ -140,17 +156,25 @@ impl Aggregate {
     fn evidence(
         &self,
         history: History<'_>,
+        nodes: &SiteNodes,
         numbers: &mut SiteNumbers<'_>,
     ) -> HashMap<u32, Evidence> {
         let mut sites: HashMap<u32, Evidence> = HashMap::new();
         // The site of each series.
-        let mut site_of: Vec<Option<u32>> = vec![None; self.frames.codes().len() + 1];
+        let all = match history.by_frame {
+            true => self.frames.codes().len() + 1,
+            false => history.growth.series_count(),
+        };
+        let mut site_of: Vec<Option<u32>> = vec![None; all];
         for (path, counts) in self.counts.iter().enumerate() {
-            let node = self.paths.node(path as u32);
-            let series = series_of(self.paths.frame(node));
+            let node = nodes.of(self.paths.node(path as u32));
+            let series = match history.by_frame {
+                true => series_of(self.paths.frame(node)),
+                false => history.growth.series_of_path(path as u32),
+            };
             let known = &mut site_of[series as usize];
             let site = *known.get_or_insert_with(|| {
-                let site = numbers.of(self.frame(node)).first().copied().unwrap_or(0);
+                let site = numbers.site_of(self.frame(node)).unwrap_or(0);
                 sites.entry(site).or_default().series.push(series);
                 site
             });
@@ -184,6 +208,7 @@ impl Aggregate {
             window,
             slowing: false,
             callers: Vec::new(),
+            library_calls: Vec::new(),
         }
     }
 

@@ -21,10 +21,12 @@
 //! - [`Archive`] is the binary form of both: what the viewer's page holds.
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
 //!   error.
+//! - `own_code` decides which frames are library code; [`SiteFrame`] is whether a stack's site is its
+//!   innermost frame or the innermost of the program's own code.
 //! - From an aggregate: [`rows`] groups by function, location, file, module, label,
 //!   domain or source; `stacks` lists whole call paths for exporters, and
 //!   `folding` folds the recursion in them; `callers` finds the
-//!   callers of a site, `call_tree` is the tree for views that walk it; `leaks` finds sites that keep growing; `hot` finds hot
+//!   callers of a site, `library_calls` the library functions it allocates through, `call_tree` is the tree for views that walk it; `leaks` finds sites that keep growing; `hot` finds hot
 //!   fragments in the tree of `functions`; `diff` compares two traces.
 //!
 //! - [`figures`] are all of these as data: what `--json` prints, the text is made of and the viewer shows.
@@ -57,11 +59,13 @@ mod growth;
 mod hot;
 mod ids;
 mod leaks;
+mod library_calls;
 mod lifespans;
 mod lifetimes;
 mod live;
 mod names;
 mod options;
+mod own_code;
 mod paths;
 mod peak;
 mod regroup;
@@ -93,9 +97,11 @@ pub use event_counter::EventCounter;
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
 pub use leaks::{Leak, Leaks, Outlook};
+pub use library_calls::LibraryCall;
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
 pub use options::Options;
+pub use own_code::{ALL_SITE_FRAMES, SiteFrame};
 pub use paths::PathMoves;
 pub use regex::bytes::Regex;
 pub use resolver::{EventResolver, ResolvedEvent};

@@ -3,7 +3,7 @@
 //! A path is a node at which blocks were allocated, with their counts. When the
 //! tree reaches its bound, the lightest nodes are dropped, as in lossy counting
 //! (Manku and Motwani, VLDB 2002): their counts move under [`LIGHT`], with the
-//! innermost frame alone. So sums over innermost frames stay exact, and the sum of
+//! innermost frame alone, and the innermost of own code. So sums over these stay exact, and the sum of
 //! any call path lacks at most [`Paths::missing`] samples.
 
 mod pruning;

@@ -40,7 +40,7 @@ impl Aggregate {
             regrouped.counts[path as usize].take(counts);
         };
         match depth {
-            Depth::Innermost | Depth::Whole => return None,
+            Depth::Innermost | Depth::OwnCode | Depth::Whole => return None,
             Depth::Label if self.missing_from_paths() > 0 => return None,
             Depth::Label => {
                 let labels = label_frames(self, locations);

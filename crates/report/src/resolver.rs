@@ -6,15 +6,18 @@
 //! [`ResolvedEvent`]s passed from one to the other.
 
 mod last_stacks;
+mod own_stacks;
 mod recent_sites;
 
 use heaptap_trace::{Allocation, Event, EventKind, LocationTable, Source};
 
 use crate::aggregate::{Frame, frame_of};
+use crate::block_counter::OverTime;
 use crate::frames::Frames;
+use crate::growth::SitePair;
 use crate::live::MOST_SAMPLES;
 use crate::options::Options;
-use crate::paths::{PathMoves, Paths};
+use crate::paths::{Node, PathMoves, Paths, ROOT};
 
 use last_stacks::LastStacks;
 
@@ -27,9 +30,10 @@ pub struct ResolvedEvent {
     /// Of an allocation: words without the header, and samples.
     pub(crate) length: u64,
     pub(crate) samples: u64,
-    /// The number of the call path of an allocation, and that of the frame at its end.
+    /// The number of the call path of an allocation, and the frames that may be its site, if the
+    /// path is new.
     pub(crate) path: u32,
-    pub(crate) frame: u32,
+    pub(crate) frames: SitePair,
     pub(crate) domain: u16,
     pub(crate) kind: ResolvedKind,
 }
@@ -42,7 +46,7 @@ impl ResolvedEvent {
         length: 0,
         samples: 0,
         path: 0,
-        frame: 0,
+        frames: SitePair { innermost: 0, own: 0 },
         domain: 0,
         kind: ResolvedKind::Other,
     };
@@ -92,11 +96,12 @@ impl Resolver {
 
     /// Drops the lightest paths if there is no room for those of this event.
     #[inline]
-    pub(crate) fn make_room(&mut self, paths: &mut Paths, event: &Event<'_>) -> Option<PathMoves> {
+    pub(crate) fn make_room(&mut self, tree: TreeMut<'_>, event: &Event<'_>) -> Option<PathMoves> {
+        let TreeMut { frames, paths } = tree;
         let allocates = matches!(event.kind, EventKind::Alloc(_));
         (allocates && paths.is_full()).then(|| {
             self.last_stacks.forget();
-            paths.prune()
+            paths.prune(|frame| frames.is_own_code(frame))
         })
     }
 
@@ -148,11 +153,28 @@ impl Resolver {
             return None;
         }
         let samples = allocation.samples.min(MOST_SAMPLES);
+        let known = paths.count();
         let path = paths.path(node);
         paths.allocate(path, samples);
         let kind = ResolvedKind::Alloc(source);
-        let frame = paths.frame(node);
-        Some(ResolvedEvent { time, id, length, samples, path, frame, domain, kind })
+        let is_new = path as usize == known;
+        let frames = if is_new { self.site_pair(frames, paths, node) } else { SitePair::default() };
+        Some(ResolvedEvent { time, id, length, samples, path, frames, domain, kind })
+    }
+}
+
+impl Resolver {
+    /// The frames of a path that may be its site.
+    fn site_pair(&self, frames: &Frames, paths: &Paths, node: Node) -> SitePair {
+        let innermost = paths.frame(node);
+        if self.options.over_time != OverTime::LiveSize {
+            return SitePair { innermost, own: innermost };
+        }
+        let up = |&node: &Node| Some(paths.parent(node)).filter(|&parent| parent != ROOT);
+        let own = std::iter::successors(Some(node), up)
+            .map(|node| paths.frame(node))
+            .find(|&frame| frames.is_own_code(frame));
+        SitePair { innermost, own: own.unwrap_or(innermost) }
     }
 }
 
@@ -170,7 +192,8 @@ impl EventResolver {
     /// event that is resolved afterwards.
     #[inline]
     pub fn make_room(&mut self, event: &Event<'_>) -> Option<PathMoves> {
-        self.resolver.make_room(&mut self.paths, event)
+        let tree = TreeMut { frames: &mut self.frames, paths: &mut self.paths };
+        self.resolver.make_room(tree, event)
     }
 
     /// Takes the next event, in the order of time.

@@ -8,6 +8,7 @@ use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::counts::Counts;
 use crate::depth::Depth;
 use crate::names::{module_of, shown};
+use crate::own_code::{SiteFrame, SiteNodes, library_parts};
 pub use crate::site::Site;
 
 /// How the rows of a table are grouped.
@@ -42,6 +43,32 @@ impl By {
     }
 }
 
+/// How the rows of a table are grouped, and which frame of a stack they are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grouping {
+    /// What a row is.
+    pub by: By,
+    /// Where a stack is counted, if rows are frames.
+    pub site: SiteFrame,
+}
+
+/// Rows are about the frames that allocate.
+impl From<By> for Grouping {
+    fn from(by: By) -> Grouping {
+        Grouping { by, site: SiteFrame::Innermost }
+    }
+}
+
+impl Grouping {
+    /// The least of each stack that a table of these rows needs.
+    pub fn depth(self) -> Depth {
+        self.by.depth(match self.site {
+            SiteFrame::Innermost => Depth::Innermost,
+            SiteFrame::Own => Depth::OwnCode,
+        })
+    }
+}
+
 /// A row of a table.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -64,16 +91,18 @@ enum Key {
 pub struct Sites<'a> {
     table: &'a LocationTable,
     by: By,
+    site: SiteFrame,
 }
 
 impl<'a> Sites<'a> {
     /// Sites from the locations of a trace.
-    pub fn new(table: &'a LocationTable, by: By) -> Self {
-        Sites { table, by }
+    pub fn new(table: &'a LocationTable, grouping: impl Into<Grouping>) -> Self {
+        let Grouping { by, site } = grouping.into();
+        Sites { table, by, site }
     }
 
-    /// The site of a frame: that of the innermost function, if calls were
-    /// inlined.
+    /// The site of a frame: that of the innermost function, or of the innermost that is own
+    /// code, if calls were inlined.
     pub fn of(&self, frame: Frame) -> Site {
         self.named(self.key(frame))
     }
@@ -92,9 +121,21 @@ impl<'a> Sites<'a> {
 
     fn key(&self, frame: Frame) -> Key {
         let Frame::Code(code) = frame else { return Key::Frame(frame) };
-        match self.table.get(code).and_then(<[NamedLocation]>::last) {
+        let locations = self.table.get(code).unwrap_or(&[]);
+        match locations.iter().rev().nth(self.position(frame)) {
             Some(location) => self.location_key(location),
             None => Key::Frame(frame),
+        }
+    }
+
+    /// Which of [`Sites::inlined`] is the frame's site.
+    pub(crate) fn position(&self, frame: Frame) -> usize {
+        match self.site {
+            SiteFrame::Innermost => 0,
+            SiteFrame::Own => {
+                let parts = library_parts(frame, self.table);
+                parts.iter().position(|&library| !library).unwrap_or(0)
+            }
         }
     }
 
@@ -144,11 +185,21 @@ impl<'a> Sites<'a> {
 
 impl Aggregate {
     /// The rows of the table, the largest first.
-    pub fn rows(&self, table: &LocationTable, by: By, metric: Metric) -> Vec<Row> {
-        let sites = Sites::new(table, by);
+    pub fn rows(
+        &self,
+        table: &LocationTable,
+        grouping: impl Into<Grouping>,
+        metric: Metric,
+    ) -> Vec<Row> {
+        let grouping = grouping.into();
+        let sites = Sites::new(table, grouping);
+        let nodes = SiteNodes::new(self, table, grouping.site);
+        let mut keys: HashMap<Frame, Key> = HashMap::new();
         let mut sums: HashMap<Key, Counts> = HashMap::new();
-        for (path, counts) in self.paths() {
-            sums.entry(sites.key(path.innermost())).or_default().add(counts);
+        for (path, counts) in self.counts.iter().enumerate() {
+            let frame = self.frame(nodes.of(self.paths.node(path as u32)));
+            let key = *keys.entry(frame).or_insert_with(|| sites.key(frame));
+            sums.entry(key).or_default().add(counts);
         }
         // Different keys may have the same site: functions of one module, and frames
         // without a location.

@@ -19,7 +19,8 @@ use crate::callers::SiteNumbers;
 use crate::counts::Counts;
 use crate::flows::Flow;
 use crate::folding::{Repeats, SiteTree, StackState, used};
-use crate::rows::{By, Site};
+use crate::own_code::LibraryRuns;
+use crate::rows::{By, Grouping, Site};
 
 /// How stacks are shortened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +81,7 @@ pub struct Stack<'a> {
 impl Aggregate {
     /// All stacks. Needs [`crate::Depth::Whole`].
     pub fn stacks(&self, table: &LocationTable, by: By, shape: StackShape) -> Stacks<'_> {
-        let (tree, sites, states) = self.site_tree(table, by, shape.fold);
+        let (tree, sites, states) = self.site_tree(table, by.into(), shape.fold);
         let mut stacks = Stacks {
             aggregate: self,
             sites,
@@ -116,14 +117,16 @@ impl Aggregate {
         omitted
     }
 
-    /// The call tree by site, its sites, and the stack of each node of `paths`.
+    /// The call tree by site, its sites, and the stack of each node of `paths`. If sites are own
+    /// code, all library code that own code calls is one site: the function that it calls.
     pub(crate) fn site_tree(
         &self,
         table: &LocationTable,
-        by: By,
+        grouping: Grouping,
         fold: bool,
     ) -> (SiteTree, Vec<Site>, Vec<StackState>) {
-        let mut numbers = SiteNumbers::new(table, by);
+        let mut numbers = SiteNumbers::new(table, grouping.by);
+        let mut runs = LibraryRuns::new(self, table, grouping.site);
         let mut tree = SiteTree::new(fold);
         // The number of a parent is below those of its children.
         let mut states = vec![StackState::EMPTY; self.paths.len()];
@@ -143,9 +146,13 @@ impl Aggregate {
                     &of_stand_in
                 }
             };
-            for &site in sites.iter().rev() {
-                state = tree.push(state, site);
+            runs.enter(node);
+            for (at, &site) in sites.iter().enumerate().rev() {
+                if !runs.is_inside(at) {
+                    state = tree.push(state, site);
+                }
             }
+            runs.leave(node);
             states[node as usize] = state;
         }
         (tree, numbers.sites, states)

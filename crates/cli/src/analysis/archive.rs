@@ -196,7 +196,7 @@ fn archive(trace: AggregatedTrace, name: String) -> Archive {
     };
     if archive.blocks.thinning() > 0 {
         // A leak shows in all blocks sooner than in some of them.
-        archive.answers.extend(heaptap_query::stored_leaks(&archive).ok());
+        archive.answers.extend(heaptap_query::stored_leaks(&archive).unwrap_or_default());
     }
     archive
 }

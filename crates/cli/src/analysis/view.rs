@@ -1,11 +1,11 @@
-//! The options `--by`, `--metric` and `--at`.
+//! The options `--by`, `--metric`, `--at` and `--sites`.
 
 use clap::Args;
 use clap::builder::TypedValueParser;
 use heaptap_report::figures::units::duration;
 use heaptap_report::figures::{TableView, by_name};
 use heaptap_report::rows::By;
-use heaptap_report::{Depth, Metric};
+use heaptap_report::{Depth, Metric, SiteFrame};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::{one_of, parse_time};
@@ -33,8 +33,8 @@ impl View {
     }
 
     /// What a table shows.
-    pub(crate) fn table(&self) -> TableView {
-        TableView { by: self.by, metric: self.metric(), at: self.at }
+    pub(crate) fn table(&self, site: SiteFrame) -> TableView {
+        TableView { by: self.by, site, metric: self.metric(), at: self.at }
     }
 
     /// Fails if `--at` is after the end of the trace.
@@ -51,6 +51,32 @@ impl View {
             _ => Ok(()),
         }
     }
+}
+
+/// The option `--sites`.
+#[derive(Args)]
+pub(crate) struct SiteOption {
+    /// Which frame of a stack is named and counted [default: own; innermost with --json and --csv, so that scripts
+    /// go on to count the same]
+    #[arg(long, value_name = "WHICH", value_parser = site_frame())]
+    sites: Option<SiteFrame>,
+}
+
+impl SiteOption {
+    /// The choice, where `for_scripts` is whether JSON or CSV is printed. A script that compares rows with those of
+    /// an earlier version must not find other ones.
+    pub(crate) fn choice(&self, for_scripts: bool) -> SiteFrame {
+        let usual = if for_scripts { SiteFrame::Innermost } else { SiteFrame::Own };
+        self.sites.unwrap_or(usual)
+    }
+}
+
+/// Which frame of a stack is its site.
+fn site_frame() -> impl TypedValueParser<Value = SiteFrame> {
+    let own = "The innermost of your own code: not of a standard library, a runtime or a vendored package; \
+        if there is none, the innermost";
+    let all = [(SiteFrame::Own, own), (SiteFrame::Innermost, "The one that allocates")];
+    one_of(all.map(|(site, help)| (site, site.name(), help)))
 }
 
 /// What a row is.

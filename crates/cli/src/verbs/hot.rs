@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use heaptap_report::figures::units::percent;
 use heaptap_report::figures::{FragmentFrame, Fragments, HotLimits, fragments, sized};
-use heaptap_report::{Depth, Options};
+use heaptap_report::{Depth, Options, SiteFrame};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::{Filters, parse_share};
@@ -69,8 +69,12 @@ impl Hot {
         let trace = AggregatedTrace::read(&named_or_newest(&self.files)?, options)?;
         self.view.check(&trace)?;
         let figures = trace.figures(!self.filters.is_all());
-        let (fragments, omitted) =
-            fragments(&figures, &self.view.table(), self.threshold, self.recursion.fold());
+        let (fragments, omitted) = fragments(
+            &figures,
+            &self.view.table(SiteFrame::Innermost),
+            self.threshold,
+            self.recursion.fold(),
+        );
         print_figures(&fragments, self.json, |layout| text(&fragments, layout))?;
         say_omitted(trace.name(), &omitted);
         Ok(trace.verdict())

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use heaptap_report::figures::units::{bytes, percent, short_duration};
 use heaptap_report::figures::{
-    BlockHolders, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized,
+    BlockHolders, CallerSite, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized,
 };
-use heaptap_report::rows::By;
-use heaptap_report::rows::Site;
+use heaptap_report::rows::{By, Grouping, Site};
 use heaptap_report::{Depth, Options, OverTime};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
 use crate::analysis::heap::snapshot_holders::HolderOptions;
+use crate::analysis::view::SiteOption;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::output::print_figures;
@@ -27,6 +27,8 @@ use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
 /// were allocated, and if its live size grows by more than sampling explains.
 /// Blocks that have not been through two collections are no evidence: they may be
 /// garbage that is not collected yet.
+///
+/// A site is named after your own code, and below it is the library function that it allocates through.
 ///
 /// With --heap, each leak also has what held its blocks when the snapshot was taken: the
 /// variable or stack frame to look at.
@@ -42,6 +44,9 @@ pub(crate) struct Leaks {
     /// standard input [default: the newest trace in this directory]
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    sites: SiteOption,
 
     #[command(flatten)]
     filters: Filters,
@@ -63,10 +68,12 @@ impl Leaks {
             over_time: OverTime::LiveSize,
             ..Options::default()
         };
-        let rows = Options { selection: options.selection.clone(), ..Options::default() };
-        let holders = self.holders.join(&files, By::Location, rows)?;
+        let grouping = Grouping { by: By::Location, site: self.sites.choice(self.json) };
+        let (selection, depth) = (options.selection.clone(), grouping.depth());
+        let rows = Options { selection, depth, ..Options::default() };
+        let holders = self.holders.join(&files, grouping, rows)?;
         let trace = AggregatedTrace::read(&files, options)?;
-        let mut report = leak_report(&trace.figures(!self.filters.is_all()));
+        let mut report = leak_report(&trace.figures(!self.filters.is_all()), grouping.site);
         if let Some(holders) = &holders {
             report.join(holders);
         }
@@ -103,10 +110,16 @@ fn put(text: &mut String, line: &LeakRow, snapshot: Option<&JoinedSnapshot>, lay
         let fact = wrap_indented(&fact, INDENT, layout.width);
         let _ = writeln!(text, "  {label:<11} {fact}");
     }
-    for (at, caller) in line.called_from.iter().enumerate() {
-        let label = if at == 0 { "called from" } else { "" };
-        let name = named(caller, layout.width - INDENT);
+    for (at, called) in line.via.iter().enumerate() {
+        let label = if at == 0 { "via" } else { "" };
+        let name = named(called, layout.width - INDENT);
         let _ = writeln!(text, "  {label:<11} {name}");
+    }
+    for (at, CallerSite { site, library }) in line.called_from.iter().enumerate() {
+        let label = if at == 0 { "called from" } else { "" };
+        let via = if *library { "via " } else { "" };
+        let name = named(site, layout.width - INDENT - via.len());
+        let _ = writeln!(text, "  {label:<11} {via}{name}");
     }
 }
 

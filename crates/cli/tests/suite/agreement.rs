@@ -116,6 +116,41 @@ fn a_page_answers_what_report_prints() {
     }
 }
 
+#[test]
+fn a_page_by_own_code_answers_what_report_prints() {
+    let place = Place::new();
+    for trace in traces(&place) {
+        let mut engine = engine_of(&[&trace], &place);
+        for (options, filter) in filters() {
+            let options = format!("--sites own {options}");
+            for by in &ROWS[..4] {
+                let call = format!("report --top 0 --by {by} --metric live {options}");
+                let request = json!({ "q": "report", "filter": filter, "metric": "live", "by": by,
+                    "sites": "own" });
+                assert_same(answered(&mut engine, &request), printed(&call, &[&trace]), &call);
+                // Each row of the table is as large in the legend, and where it is opened.
+                let report = answered(&mut engine, &request);
+                let request = json!({ "q": "timeline", "filter": filter, "metric": "live",
+                    "by": by, "sites": "own", "top": 5 });
+                assert_legend(&answered(&mut engine, &request), &report, &call);
+                if let Some(row) = report["table"]["rows"].get(0) {
+                    let request = json!({ "q": "site", "filter": filter, "metric": "live",
+                        "by": by, "sites": "own", "site": row });
+                    let site = answered(&mut engine, &request);
+                    assert_eq!(site["sum"]["samples"], row["samples"], "{call}: {row}");
+                }
+            }
+            let call = format!("report --top 5 --callers 3 {options}");
+            let request = json!({ "q": "report", "filter": filter, "metric": "allocated",
+                "top": 5, "callers": 3, "sites": "own" });
+            assert_same(answered(&mut engine, &request), printed(&call, &[&trace]), &call);
+            let request = json!({ "q": "leaks", "filter": filter, "sites": "own" });
+            let expected = printed(&format!("leaks {options}"), &[&trace]);
+            assert_same(answered(&mut engine, &request), expected, "leaks of own code");
+        }
+    }
+}
+
 /// A page with few of the blocks: what needs no table of blocks is what the reading
 /// counted, by every kind of row.
 #[test]

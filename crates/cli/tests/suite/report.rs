@@ -1,7 +1,7 @@
 //! `heaptap report`, `leaks`, `hot` and `diff`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heaptap_trace::{Block, Format, Source, TraceInfo};
@@ -87,7 +87,12 @@ fn totals_of_the_real_trace_are_those_of_the_original_tool() {
 fn the_table_the_json_and_the_csv_have_the_same_numbers() {
     let place = Place::new();
     let path = place.file("trace.ctf", &workload(Format::V3, 3, 6000, 70));
-    for options in ["", "--by location", "--metric peak --by file", "--metric live --by module"] {
+    for options in [
+        "--sites innermost",
+        "--sites own --by location",
+        "--sites innermost --metric peak --by file",
+        "--sites own --metric live --by module",
+    ] {
         let report = json(&format!("report {options} --top 7"), &[&path]);
         let text = heaptap(&format!("report {options} --top 7"), &[&path]).text(0);
         let csv = heaptap(&format!("report {options} --top 7 --csv"), &[&path]).text(0);
@@ -112,6 +117,59 @@ fn the_table_the_json_and_the_csv_have_the_same_numbers() {
             assert_eq!(fields[6].parse::<f64>().unwrap(), bytes);
         }
     }
+}
+
+/// The trace of a program that fills a map: its stacks end in the standard library.
+fn maps() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data/made-maps.v2.ctf")
+}
+
+#[test]
+fn people_see_own_code_and_scripts_what_allocates() {
+    let maps = maps();
+    let innermost = json("report --top 0 --sites innermost", &[&maps]);
+    let own = json("report --top 0 --sites own", &[&maps]);
+    assert_eq!(json("report --top 0", &[&maps]), innermost);
+    let sites = |report: &Value| report["table"]["sites"].as_str().unwrap().to_owned();
+    assert_eq!((sites(&own), sites(&innermost)), ("own".into(), "innermost".into()));
+    assert_eq!(own["table"]["total"], innermost["table"]["total"]);
+    let names = |report: &Value| -> Vec<String> {
+        let rows = array(&report["table"]["rows"]).iter();
+        rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names(&innermost).iter().any(|name| name.starts_with("Stdlib.Map")));
+    assert!(names(&own).iter().all(|name| name.starts_with("Wl_mapchurn")), "{:?}", names(&own));
+    let text = heaptap("report", &[&maps]).text(0);
+    assert!(text.contains("allocated by function (own code)"), "{text}");
+    assert!(text.contains(&names(&own)[0]) && !text.contains("Stdlib."), "{text}");
+    assert_eq!(text, heaptap("report --sites own", &[&maps]).text(0));
+    let text = heaptap("report --sites innermost", &[&maps]).text(0);
+    assert!(text.contains("Stdlib.Map") && !text.contains("own code"), "{text}");
+    for (options, expected) in [("", "innermost"), ("--sites own", "own")] {
+        let csv = heaptap(&format!("report --top 2 --csv {options}"), &[&maps]).text(0);
+        let last = |line: &str| line.rsplit(',').next().unwrap().to_owned();
+        let mut lines = csv.lines();
+        assert_eq!(lines.next().map(last), Some("sites".to_owned()));
+        assert!(lines.all(|line| last(line) == expected), "{csv}");
+    }
+    let leaks = json("leaks --sites own", &[&maps]);
+    assert_eq!(
+        (&leaks["sites"], &json("leaks", &[&maps])["sites"]),
+        (&"own".into(), &"innermost".into())
+    );
+}
+
+#[test]
+fn with_callers_the_rows_of_own_code_stay_the_same() {
+    let maps = maps();
+    let without = json("report --top 0 --sites own --by location", &[&maps]);
+    let mut with = json("report --top 0 --sites own --by location --callers 4", &[&maps]);
+    let mut callers = 0;
+    for row in with["table"]["rows"].as_array_mut().unwrap() {
+        callers += row.as_object_mut().unwrap().remove("callers").map_or(0, |_| 1);
+    }
+    assert!(callers > 0);
+    assert_eq!(with["table"], without["table"]);
 }
 
 #[test]

@@ -73,8 +73,8 @@ impl Shown {
 
     /// What the page answers as its table does when it asks for survivors.
     fn table(&mut self, by: &str, old_before: &Value) -> Value {
-        let request =
-            json!({ "q": "report", "metric": "survived", "by": by, "old_before": old_before });
+        let request = json!({ "q": "report", "metric": "survived", "by": by, "sites": "own",
+            "old_before": old_before });
         let answer = self.engine.query(request.to_string().as_bytes());
         let mut answer: Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["exact"], true, "{answer}");

@@ -1,13 +1,14 @@
 //! Bounds on memory cost precision, not truth.
 
-use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
+use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Location, Source};
 
 use super::*;
 use crate::aggregate::Metric;
 use crate::archive::Archive;
 use crate::block_counter::OverTime;
 use crate::depth::Depth;
-use crate::rows::By;
+use crate::own_code::SiteFrame;
+use crate::rows::{By, Grouping};
 use crate::stacks::StackShape;
 use crate::thinning::scramble;
 use crate::trace_ending::TraceEnding;
@@ -164,6 +165,34 @@ fn a_pruned_tree_has_the_same_sites_and_totals() {
         assert_eq!(pruned.total(metric), whole.total(metric));
     }
     assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak));
+}
+
+#[test]
+fn a_pruned_tree_has_the_same_rows_of_own_code() {
+    let mut table = LocationTable::default();
+    fn at<'a>(file: &'a [u8], definition: &'a [u8]) -> Location<'a> {
+        Location { file, line: 1, start_char: 0, end_char: 0, definition }
+    }
+    (5000..5007).for_each(|code| table.insert(code, &[at(b"list.ml", b"Stdlib__List.map")]));
+    for code in 10..3010 {
+        table.insert(code, &[at(b"own.ml", format!("Own.f{code}").as_bytes())]);
+    }
+    let read = |bounds| {
+        let mut aggregator = Aggregator::bounded(&info(RATE), options(), live::MOST, bounds);
+        for id in 0..40_000 {
+            with_events(id, &mut |event| aggregator.event(event, &table));
+        }
+        aggregator.finish()
+    };
+    let rows = |aggregate: &Aggregate| {
+        let grouping = Grouping { by: By::Location, site: SiteFrame::Own };
+        let rows = aggregate.rows(&table, grouping, Metric::Allocated);
+        rows.into_iter().map(|row| (row.site, row.counts.allocated)).collect::<Vec<_>>()
+    };
+    let (whole, pruned) = (read(Bounds::USUAL), read(Bounds { nodes: 4000, paths: 4000 }));
+    assert!(pruned.missing_from_paths() > 0);
+    assert!(rows(&whole).len() > 1000, "{} callers", rows(&whole).len());
+    assert_eq!(rows(&pruned), rows(&whole));
 }
 
 #[test]

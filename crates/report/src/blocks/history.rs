@@ -6,12 +6,15 @@ use super::selected::SelectedRows;
 use super::{BlockRow, BlockTable, EndKind, NEVER};
 use crate::aggregate::{Aggregate, Survivor};
 use crate::growth::{Growth, series_of};
+use crate::own_code::{SiteFrame, SiteNodes};
 use crate::thinning::level_of;
-use heaptap_trace::Source;
+use heaptap_trace::{LocationTable, Source};
 
-/// What is alive of the selected blocks, over time and at the end, by the frame that
-/// allocates.
+/// What is alive of the selected blocks, over time and at the end, by the frame that is
+/// their site.
 pub struct LiveHistory {
+    /// Which frame that is.
+    pub(crate) site: SiteFrame,
     pub(crate) growth: Growth,
     pub(crate) survivors: Vec<Survivor>,
 }
@@ -19,7 +22,14 @@ pub struct LiveHistory {
 impl BlockTable {
     /// The history of the selected rows. `whole` is the aggregate of the reading that
     /// made the table.
-    pub fn history(&self, whole: &Aggregate, selected: &SelectedRows) -> LiveHistory {
+    pub fn history(
+        &self,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        site: SiteFrame,
+        selected: &SelectedRows,
+    ) -> LiveHistory {
+        let nodes = SiteNodes::new(whole, locations, site);
         let mut growth = Growth::for_duration(whole.end);
         let (width, points) = (growth.width(), growth.points_until(whole.end));
         let series = whole.frames.codes().len() + 1;
@@ -29,7 +39,7 @@ impl BlockTable {
         let mut survivors = Vec::new();
         let rows = self.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
         for (_, row) in rows {
-            let series = series_of(whole.paths.frame(whole.paths.node(row.path)));
+            let series = series_of(whole.paths.frame(nodes.of(whole.paths.node(row.path))));
             let weight = self.weight(row);
             // An event comes after the points up to its time.
             let point =
@@ -50,7 +60,7 @@ impl BlockTable {
             sums.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
             growth.push(sums.iter().map(|&sum| u32::try_from(sum.max(0)).unwrap_or(u32::MAX)));
         }
-        LiveHistory { growth, survivors }
+        LiveHistory { site, growth, survivors }
     }
 
     /// Records the collections of selected rows that were old.

@@ -56,12 +56,15 @@ impl TableView<'_> {
         locations: &LocationTable,
         options: &Options,
     ) -> Aggregate {
-        let keeps_stacks = matches!(options.depth, Depth::Innermost | Depth::Whole);
+        let keeps_stacks =
+            matches!(options.depth, Depth::Innermost | Depth::OwnCode | Depth::Whole);
         let mut aggregate = if keeps_stacks { whole.emptied() } else { whole.without_paths() };
         aggregate.allocated_level = self.level;
         let promoted_path = aggregate.add_promoted_path(options.depth);
         let mut paths = match options.depth {
-            Depth::Innermost | Depth::Whole => self.stacks_of(selected, whole, &mut aggregate),
+            Depth::Innermost | Depth::OwnCode | Depth::Whole => {
+                self.stacks_of(selected, whole, &mut aggregate)
+            }
             depth => {
                 let frames = self.only_frames(whole, locations, depth);
                 self.rows_of(selected, frames, &mut aggregate)

@@ -2,11 +2,12 @@
 
 use crate::diff::{Change, SingleSample, changes, distance};
 use crate::estimate::Estimate;
+use crate::own_code::SiteFrame;
 use crate::rows::Site;
 use serde::Serialize;
 
 use crate::figures::size::Size;
-use crate::figures::trace::{TableView, TraceFigures, by_name};
+use crate::figures::trace::{TableView, TraceFigures, by_name, row_title};
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]
@@ -17,6 +18,8 @@ pub struct Comparison {
     pub metric: String,
     #[cfg_attr(feature = "typescript", ts(type = "By"))]
     pub by: &'static str,
+    /// Which frame of a stack a row is about.
+    pub sites: SiteFrame,
     pub total: ChangeRow,
     /// Differences that are more than chance.
     pub changes: Vec<ChangeRow>,
@@ -43,6 +46,13 @@ pub struct ChangeRow {
     pub kind: &'static str,
 }
 
+impl Comparison {
+    /// What the rows are, in a heading: `function`, or `function (own code)`.
+    pub fn row_title(&self) -> String {
+        row_title(self.by, self.sites)
+    }
+}
+
 /// The comparison of two traces, with up to `top` rows; 0 for all.
 pub fn comparison(
     before: &TraceFigures<'_>,
@@ -52,7 +62,7 @@ pub fn comparison(
 ) -> Comparison {
     let metric = view.metric;
     let table = |trace: &TraceFigures<'_>| -> Vec<(Site, Estimate)> {
-        let rows = trace.aggregate.rows(trace.locations, view.by, metric);
+        let rows = trace.aggregate.rows(trace.locations, view.grouping(), metric);
         rows.into_iter()
             .map(|row| (row.site, trace.aggregate.size(metric, &row.counts)))
             .filter(|(_, estimate)| estimate.bytes > 0.0)
@@ -82,6 +92,7 @@ pub fn comparison(
         after: after.name.to_owned(),
         metric: view.title(after.aggregate.peak_time()),
         by: by_name(view.by),
+        sites: view.site,
         total: change_row(Site::named("total"), &totals.0, &totals.1, apart, apart.abs() > 1.96),
         changes: certain.iter().map(row).collect(),
         not_shown,

@@ -3,6 +3,8 @@
 use crate::blocks::LiveHistory;
 use crate::callers::Caller;
 use crate::leaks::{Leak, Leaks, Outlook};
+use crate::library_calls::LibraryCall;
+use crate::own_code::SiteFrame;
 use serde::Serialize;
 
 use crate::figures::size::Size;
@@ -21,6 +23,8 @@ pub struct LeakReport {
     pub conclusive: bool,
     /// Why not all that the program did was read, if that is so.
     pub incomplete: Option<String>,
+    /// Which frame of a stack is its site.
+    pub sites: SiteFrame,
     pub leaks: Vec<LeakRow>,
     /// The snapshot that was joined, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,28 +53,45 @@ pub struct LeakRow {
     pub survivors_to_us: u64,
     /// Bytes still alive, by the window of that time in which they were allocated.
     pub survivors: Vec<f64>,
+    /// The library functions through which the site allocates at least a quarter of it, if the site
+    /// is own code.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<Site>>"))]
+    pub via: Vec<Site>,
     /// The callers under which nearly all of it lives, the nearest first.
-    pub called_from: Vec<Site>,
+    pub called_from: Vec<CallerSite>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub held: Option<BlockHolders>,
 }
 
+/// A caller of a leak.
+#[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct CallerSite {
+    #[serde(flatten)]
+    pub site: Site,
+    /// It is library code, the function that own code calls, and stands for all that is called inside.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub library: bool,
+}
+
 /// The most callers of a leak.
 const LEVELS: usize = 6;
 
 /// The report of a reading that tracked live sizes.
-pub fn leak_report(trace: &TraceFigures<'_>) -> LeakReport {
-    report(trace, &trace.aggregate.leaks(trace.locations, LEVELS))
+pub fn leak_report(trace: &TraceFigures<'_>, site: SiteFrame) -> LeakReport {
+    report(trace, site, &trace.aggregate.leaks(trace.locations, site, LEVELS))
 }
 
 /// The report of blocks that were selected from a table, with their history.
 pub fn selected_leak_report(trace: &TraceFigures<'_>, history: &LiveHistory) -> LeakReport {
-    report(trace, &trace.aggregate.leaks_with(history, trace.locations, LEVELS))
+    report(trace, history.site, &trace.aggregate.leaks_with(history, trace.locations, LEVELS))
 }
 
-fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
+fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakReport {
     let carried_over = trace.aggregate.is_carried_over();
     let found = if carried_over { &[][..] } else { &leaks.found[..] };
     let (clear, incomplete) = (leaks.outlook == Outlook::Clear, trace.incomplete);
@@ -102,6 +123,7 @@ fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
         verdict,
         conclusive: clear && !carried_over && (incomplete.is_none() || !found.is_empty()),
         incomplete: incomplete.map(str::to_owned),
+        sites: site,
         leaks: found.iter().map(row).collect(),
         snapshot: None,
     }
@@ -118,20 +140,28 @@ fn row(leak: &Leak) -> LeakRow {
         survivors_from_us: leak.window.0,
         survivors_to_us: leak.window.1,
         survivors: leak.survivors.clone(),
+        via: main_library_calls(&leak.library_calls, live),
         called_from: main_callers(&leak.callers, live),
         held: None,
     }
 }
 
+/// The library functions that at least a quarter of the size goes through.
+fn main_library_calls(calls: &[LibraryCall], called: u64) -> Vec<Site> {
+    let all = calls.iter().fold(0, |sum: u64, call| sum.saturating_add(call.samples)).max(called);
+    let is_main = |call: &&LibraryCall| call.samples.saturating_mul(4) >= all;
+    calls.iter().filter(is_main).map(|call| call.site.clone()).collect()
+}
+
 /// The chain of callers that nine tenths of the size have in common.
-fn main_callers(callers: &[Caller], all: u64) -> Vec<Site> {
+fn main_callers(callers: &[Caller], all: u64) -> Vec<CallerSite> {
     let mut chain = Vec::new();
     let mut level = callers;
     while let Some(caller) = level.first() {
         if caller.samples.saturating_mul(10) < all.saturating_mul(9) {
             break;
         }
-        chain.push(caller.site.clone());
+        chain.push(CallerSite { site: caller.site.clone(), library: caller.library });
         level = &caller.callers;
     }
     chain

@@ -4,12 +4,13 @@ use crate::aggregate::{Aggregate, Metric};
 use crate::callers::Caller;
 use crate::counts::Counts;
 use crate::estimate::{Scale, Share};
+use crate::own_code::SiteFrame;
 use crate::rows::{Row, Site};
 use serde::Serialize;
 
 use crate::figures::size::{Size, Sum, share, sized};
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
-use crate::figures::trace::{TableView, TraceFigures, by_name};
+use crate::figures::trace::{TableView, TraceFigures, by_name, row_title};
 
 /// The options of the table.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +117,8 @@ pub struct Table {
     pub metric: String,
     #[cfg_attr(feature = "typescript", ts(type = "By"))]
     pub by: &'static str,
+    /// Which frame of a stack a row is about.
+    pub sites: SiteFrame,
     pub rows: Vec<ReportRow>,
     pub others: Others,
     pub total: Sum,
@@ -139,6 +142,11 @@ pub struct ReportRow {
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub held: Option<BlockHolders>,
+    /// Of a caller: it is library code, the function that own code calls, and stands for all that is
+    /// called inside.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub library: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<ReportRow>>"))]
     pub callers: Vec<ReportRow>,
@@ -169,6 +177,13 @@ impl Totals {
     pub fn is_peak_corrected(&self) -> bool {
         let are_known = self.peak.error.is_some() && self.live_at_peak.error.is_some();
         are_known && sized(&self.peak) != sized(&self.live_at_peak)
+    }
+}
+
+impl Table {
+    /// What the rows are, in a heading: `function`, or `function (own code)`.
+    pub fn row_title(&self) -> String {
+        row_title(self.by, self.sites)
     }
 }
 
@@ -263,14 +278,15 @@ fn timeline(aggregate: &Aggregate) -> Timeline {
 
 fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
     let aggregate = trace.aggregate;
-    let TableView { by, metric, .. } = options.view;
+    let TableView { by, site, metric, .. } = options.view;
+    let grouping = options.view.grouping();
     let total = aggregate.total_counts();
     let all = metric.samples(&total);
     let sum = |counts: &Counts| Sum {
         samples: metric.samples(counts),
         size: aggregate.size(metric, counts).into(),
     };
-    let mut rows = aggregate.rows(trace.locations, by, metric);
+    let mut rows = aggregate.rows(trace.locations, grouping, metric);
     rows.retain(|row| metric.samples(&row.counts) > 0);
     let shown = if options.top == 0 { rows.len() } else { options.top.min(rows.len()) };
     let others = rows.split_off(shown);
@@ -279,7 +295,7 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
     let mut callers = match options.callers {
         Some(levels) => {
             let sites: Vec<Site> = rows.iter().map(|row| row.site.clone()).collect();
-            aggregate.callers(trace.locations, by, metric, &sites, levels)
+            aggregate.callers(trace.locations, grouping, metric, &sites, levels)
         }
         None => Vec::new(),
     };
@@ -288,11 +304,13 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
         sum,
         share: share(sum.samples, all),
         held: None,
+        library: false,
         callers,
     };
-    let caller_row = |site: &Site, samples, callers| {
+    let caller_row = |caller: &Caller, callers| {
+        let &Caller { ref site, library, samples, .. } = caller;
         let size = aggregate.size_of_samples(metric, samples).into();
-        row(site, Sum { samples, size }, callers)
+        ReportRow { library, ..row(site, Sum { samples, size }, callers) }
     };
     let shown_rows = rows.iter().enumerate().map(|(at, Row { site, counts })| {
         let callers = callers.get_mut(at).map(std::mem::take).unwrap_or_default();
@@ -302,6 +320,7 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
         rows: shown_rows.collect(),
         metric: options.view.title(aggregate.peak_time()),
         by: by_name(by),
+        sites: site,
         others: Others {
             rows: others.len(),
             sum: sum(&left),
@@ -315,8 +334,8 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
 /// The callers as rows, each with its own callers.
 fn named(
     callers: &[Caller],
-    row: &impl Fn(&Site, u64, Vec<ReportRow>) -> ReportRow,
+    row: &impl Fn(&Caller, Vec<ReportRow>) -> ReportRow,
 ) -> Vec<ReportRow> {
-    let one = |caller: &Caller| row(&caller.site, caller.samples, named(&caller.callers, row));
+    let one = |caller: &Caller| row(caller, named(&caller.callers, row));
     callers.iter().map(one).collect()
 }

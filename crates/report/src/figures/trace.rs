@@ -1,7 +1,8 @@
 //! Where figures come from.
 
 use crate::aggregate::{Aggregate, Metric};
-use crate::rows::By;
+use crate::own_code::SiteFrame;
+use crate::rows::{By, Grouping};
 use heaptap_trace::{LocationTable, TraceInfo};
 
 use crate::figures::units::{duration, short_duration};
@@ -30,6 +31,8 @@ pub struct TraceFigures<'a> {
 pub struct TableView {
     /// What a row is.
     pub by: By,
+    /// Which frame of a stack a row is about.
+    pub site: SiteFrame,
     /// What is measured.
     pub metric: Metric,
     /// The time of [`Metric::At`], in microseconds since the start of the trace.
@@ -37,6 +40,11 @@ pub struct TableView {
 }
 
 impl TableView {
+    /// How rows are grouped.
+    pub fn grouping(&self) -> Grouping {
+        Grouping { by: self.by, site: self.site }
+    }
+
     /// The name of the metric in a heading.
     pub fn title(&self, peak_time: u64) -> String {
         match self.metric {
@@ -48,6 +56,13 @@ impl TableView {
             Metric::Survived => "live at the end, seen by a collection".into(),
         }
     }
+}
+
+/// What the rows of a table are, in a heading: `function`, or `function (own code)`.
+/// `by` is one of [`by_name`].
+pub(super) fn row_title(by: &str, site: SiteFrame) -> String {
+    let are_frames = !matches!(by, "label" | "domain" | "source");
+    if are_frames && site == SiteFrame::Own { format!("{by} (own code)") } else { by.to_owned() }
 }
 
 /// Everything that the rows of a table can be.

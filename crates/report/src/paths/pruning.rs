@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use super::{LIGHT, NONE, NodeLinks, Paths, ROOT, hash_of};
+use super::{LIGHT, NONE, Node, NodeLinks, Paths, ROOT, hash_of};
 
 /// The new numbers of all paths, after the lightest were dropped.
 #[derive(Debug)]
@@ -44,8 +44,20 @@ impl Paths {
         weights
     }
 
-    /// Drops the lightest nodes, at least half of all, and numbers the paths anew.
-    pub(crate) fn prune(&mut self) -> PathMoves {
+    /// For each node the innermost of own code on the way to it, or the root.
+    fn own_nodes(&self, is_own: impl Fn(u32) -> bool) -> Vec<Node> {
+        let mut own = vec![ROOT; self.links.len()];
+        for (node, links) in self.links.iter().enumerate().skip(1) {
+            let is_own = is_own(links.frame);
+            own[node] = if is_own { node as Node } else { own[links.parent as usize] };
+        }
+        own
+    }
+
+    /// Drops the lightest nodes, at least half of all, and numbers the paths anew. Of a path that is dropped, its
+    /// innermost frame stays, and its innermost frame of own code.
+    pub(crate) fn prune(&mut self, is_own: impl Fn(u32) -> bool) -> PathMoves {
+        let own = self.own_nodes(is_own);
         let weights = self.weights();
         let mut ordered = weights.clone();
         let keep = self.links.len() / 2;
@@ -75,7 +87,12 @@ impl Paths {
             let to = match moved[node as usize] {
                 NONE => {
                     let light = tree.child(ROOT, LIGHT);
-                    tree.child(light, self.frame(node))
+                    let above = match own[node as usize] {
+                        ROOT => light,
+                        own if own == node => light,
+                        own => tree.child(light, self.frame(own)),
+                    };
+                    tree.child(above, self.frame(node))
                 }
                 to => to,
             };
@@ -99,6 +116,9 @@ mod tests {
     use super::*;
     use crate::thinning::scramble;
 
+    /// A frame of own code.
+    const OWN: u32 = 2000;
+
     #[test]
     fn a_full_tree_keeps_what_is_heavy_and_all_innermost_frames() {
         let mut paths = Paths::new(Bounds { nodes: 1000, paths: 1000 });
@@ -106,7 +126,7 @@ mod tests {
         let mut heavy = 0;
         for turn in 0..20_000_u64 {
             if paths.is_full() {
-                paths.prune();
+                paths.prune(|frame| frame == OWN);
                 assert!(paths.len() <= 600, "{} nodes left", paths.len());
             }
             let leaf = turn % 10;
@@ -114,14 +134,19 @@ mod tests {
             // Half of everything has the same callers.
             let caller = if turn % 2 == 0 { 1000 } else { scramble(turn) % 900 };
             heavy += u64::from(turn % 2 == 0);
+            // Own code between them stays with its leaf.
             let middle = paths.child(ROOT, caller as u32);
+            let middle = if leaf < 5 { paths.child(middle, OWN) } else { middle };
             let node = paths.child(middle, leaf as u32);
             let path = paths.path(node);
             paths.allocate(path, 1);
         }
         let mut found = [0_u64; 10];
         for (path, allocated) in paths.allocated.iter().enumerate() {
-            found[paths.frame(paths.node(path as u32)) as usize] += allocated;
+            let node = paths.node(path as u32);
+            let leaf = paths.frame(node) as usize;
+            found[leaf] += allocated;
+            assert_eq!(paths.frame(paths.parent(node)) == OWN, leaf < 5);
         }
         assert_eq!(found, leaves);
         let callers = paths.child(ROOT, 1000);

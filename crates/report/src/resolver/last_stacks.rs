@@ -7,6 +7,7 @@
 use heaptap_trace::Code;
 
 use super::AllocationEvent;
+use super::own_stacks::OwnStacks;
 use super::recent_sites::RecentSites;
 use crate::depth::Depth;
 use crate::frames::Frames;
@@ -31,6 +32,7 @@ pub(super) struct LastStacks {
     /// By the number of the domain.
     by_domain: Vec<LastStack>,
     recent: RecentSites,
+    own: OwnStacks,
 }
 
 impl LastStacks {
@@ -38,6 +40,7 @@ impl LastStacks {
     pub(super) fn forget(&mut self) {
         self.by_domain.clear();
         self.recent.forget();
+        self.own.forget();
     }
 
     /// The node of an allocation's path, and the marks of its frames.
@@ -62,6 +65,7 @@ impl LastStacks {
             (Depth::Innermost, Some(&code)) => self
                 .recent
                 .node(code, || paths.child(ROOT, frames.number(code, event.table, selection))),
+            (Depth::OwnCode, Some(&code)) => self.own.node(frames, paths, selection, event, code),
             _ => paths.child(ROOT, only_frame(frames, *depth, selection, event)),
         };
         (node, marks)
@@ -124,7 +128,7 @@ fn only_frame(
         Depth::Domain => return domain_frame(event.domain),
         Depth::Source => return source_frame(event.allocation.source),
         Depth::Label => codes.first(),
-        Depth::Innermost | Depth::Whole => codes.last(),
+        Depth::Innermost | Depth::OwnCode | Depth::Whole => codes.last(),
     };
     let Some(&code) = code else { return NOWHERE };
     let frame = frames.number(code, event.table, selection);
@@ -133,7 +137,7 @@ fn only_frame(
 
 /// The number of leading frames that two stacks share. The prefix that the file
 /// states is right unless part of the file was lost.
-fn common_prefix(last: &[Code], codes: &[Code], stated: usize) -> usize {
+pub(super) fn common_prefix(last: &[Code], codes: &[Code], stated: usize) -> usize {
     let stated = stated.min(last.len()).min(codes.len());
     if last[..stated] == codes[..stated] {
         return stated;

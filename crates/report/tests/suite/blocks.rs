@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use heaptap_report::rows::By;
 use heaptap_report::{
-    Aggregate, Aggregator, BlockTable, Depth, Lifespans, MOST_BLOCKS, Options, OverTime, Regex,
-    SelectedPaths, Selection, Span, TraceEnding,
+    ALL_SITE_FRAMES, Aggregate, Aggregator, BlockTable, Depth, Lifespans, MOST_BLOCKS, Options,
+    OverTime, Regex, SelectedPaths, Selection, SiteFrame, Span, TraceEnding,
 };
 use heaptap_trace::{
     Allocation, Backtrace, Code, Event, EventKind, Location, LocationTable, Source,
@@ -152,7 +152,8 @@ fn locations<'a>(lives: impl IntoIterator<Item = &'a Life>) -> LocationTable {
     for life in lives {
         for code in frames(life) {
             let (file, line) = if code >= LABELS { ("label", 0) } else { ("bin/x.ml", 3) };
-            let definition = format!("Mod{}.f{code:x}", code % 3);
+            let library = if code % 3 == 2 { "Stdlib__" } else { "" };
+            let definition = format!("{library}Mod{}.f{code:x}", code % 3);
             locations.insert(
                 code,
                 &[Location {
@@ -261,8 +262,10 @@ proptest! {
             figures(&expected, table, &options)
         );
         if options.depth == Depth::Whole && options.over_time == OverTime::LiveSize {
-            let leaks = leaks_of_table(&aggregate, &blocks, table, &options);
-            prop_assert_eq!(leaks, format!("{:?}", expected.leaks(table, 3)));
+            for site in ALL_SITE_FRAMES {
+                let leaks = leaks_of_table(&aggregate, &blocks, table, site, &options);
+                prop_assert_eq!(leaks, format!("{:?}", expected.leaks(table, site, 3)));
+            }
         }
     }
 }
@@ -272,13 +275,15 @@ pub(crate) fn leaks_of_table(
     whole: &Aggregate,
     blocks: &BlockTable,
     table: &LocationTable,
+    site: SiteFrame,
     options: &Options,
 ) -> String {
     let paths = SelectedPaths::new(whole, table, &options.selection);
     let selected = blocks.select(whole, &paths, &options.selection);
     let options = Options { over_time: OverTime::Nothing, ..options.clone() };
     let found = blocks.aggregate_of(&selected, whole, table, &options);
-    format!("{:?}", found.leaks_with(&blocks.history(whole, &selected), table, 3))
+    let history = blocks.history(whole, table, site, &selected);
+    format!("{:?}", found.leaks_with(&history, table, 3))
 }
 
 #[test]
@@ -296,10 +301,13 @@ fn the_table_finds_the_leaks_of_a_reading() {
     let mut found = 0;
     for selection in [Selection::default(), two_domains] {
         let options = options(selection);
-        let expected = program.stream(0.5, &options).leaks(table, 3);
-        found += expected.found.len();
-        let leaks = leaks_of_table(&aggregate, &blocks, table, &options);
-        assert_eq!(leaks, format!("{expected:?}"));
+        let stream = program.stream(0.5, &options);
+        for site in ALL_SITE_FRAMES {
+            let expected = stream.leaks(table, site, 3);
+            found += expected.found.len();
+            let leaks = leaks_of_table(&aggregate, &blocks, table, site, &options);
+            assert_eq!(leaks, format!("{expected:?}"));
+        }
     }
     assert!(found > 0, "the program leaks");
 }

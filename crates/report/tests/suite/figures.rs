@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Counts, Depth, Metric, Options, OverTime, StackShape};
+use heaptap_report::rows::{By, Grouping};
+use heaptap_report::{
+    ALL_SITE_FRAMES, Aggregate, Counts, Depth, Metric, Options, OverTime, StackShape,
+};
 use heaptap_trace::LocationTable;
 
 use crate::made::METRICS;
@@ -24,8 +26,10 @@ pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Op
     }
     for by in [By::Function, By::Location, By::File, By::Module, By::Label, By::Domain, By::Source]
     {
-        for row in aggregate.rows(table, by, Metric::Allocated) {
-            writeln!(text, "{:?} {}", row.site, counts(&row.counts)).unwrap();
+        for site in ALL_SITE_FRAMES {
+            for row in aggregate.rows(table, Grouping { by, site }, Metric::Allocated) {
+                writeln!(text, "{:?} {}", row.site, counts(&row.counts)).unwrap();
+            }
         }
     }
     if options.depth == Depth::Whole {
@@ -38,7 +42,9 @@ pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Op
             .unwrap();
     }
     if options.over_time == OverTime::LiveSize {
-        writeln!(text, "{:?}", aggregate.leaks(table, 3)).unwrap();
+        for site in ALL_SITE_FRAMES {
+            writeln!(text, "{:?}", aggregate.leaks(table, site, 3)).unwrap();
+        }
     }
     text
 }

@@ -1,9 +1,9 @@
 //! Planted leaks are found, steady programs are left in peace.
 
-use heaptap_report::{Leaks, Outlook};
+use heaptap_report::{Leaks, Outlook, SiteFrame};
 
 use crate::blocks::{leaks_of_table, whole};
-use crate::made::{Dice, Writer, gathered_with_blocks, stack};
+use crate::made::{Dice, LIBRARY, Writer, gathered_with_blocks, stack};
 
 /// A minute, in microseconds.
 const MINUTE: u64 = 60_000_000;
@@ -45,13 +45,15 @@ struct Pace {
     slower: f64,
     /// When it is stopped, as if by SIGSTOP, and for how long. The minute is that much longer.
     stop: (u64, u64),
+    /// Whether its sites allocate through a library.
+    through_library: bool,
 }
 
-const STEADY: Pace = Pace { pause: 0, slower: 1.0, stop: (0, 0) };
+const STEADY: Pace = Pace { pause: 0, slower: 1.0, stop: (0, 0), through_library: false };
 
 fn paced_program(seed: u64, leak: Option<f64>, pace: Pace) -> Vec<u8> {
     println!("program of seed {seed}, {pace:?}");
-    let Pace { pause, slower, stop } = pace;
+    let Pace { pause, slower, stop, through_library } = pace;
     let clock = |time: u64| if time < stop.0 { time } else { time + stop.1 };
     let mut dice = Dice::new(seed);
     let habits: Vec<Habit> =
@@ -78,7 +80,9 @@ fn paced_program(seed: u64, leak: Option<f64>, pace: Pace) -> Vec<u8> {
         }
         let leaks = leak.is_some_and(|share| dice.unit() < share);
         let site = if leaks { LEAKY } else { dice.below(SITES) };
-        let id = writer.alloc(clock(now), 1 + dice.below(30), 1, &stack(site));
+        let mut frames = stack(site);
+        frames.extend(through_library.then_some(LIBRARY));
+        let id = writer.alloc(clock(now), 1 + dice.below(30), 1, &frames);
         if leaks {
             due.entry(now + 5000).or_default().push((id, false));
             continue;
@@ -110,9 +114,34 @@ fn paced_program(seed: u64, leak: Option<f64>, pace: Pace) -> Vec<u8> {
 /// The leaks of a trace. Its table of blocks finds the same.
 fn leaks(trace: &[u8]) -> Leaks {
     let (aggregate, blocks, table) = gathered_with_blocks(trace, whole());
-    let leaks = aggregate.leaks(&table, 3);
-    assert_eq!(leaks_of_table(&aggregate, &blocks, &table, &whole()), format!("{leaks:?}"));
+    let leaks = aggregate.leaks(&table, SiteFrame::Innermost, 3);
+    let of_table = leaks_of_table(&aggregate, &blocks, &table, SiteFrame::Innermost, &whole());
+    assert_eq!(of_table, format!("{leaks:?}"));
     leaks
+}
+
+#[test]
+fn a_leak_through_a_library_is_named_after_own_code() {
+    for seed in 0..5 {
+        let direct = leaks(&program(seed, Some(0.02)));
+        let pace = Pace { through_library: true, ..STEADY };
+        let trace = paced_program(seed, Some(0.02), pace);
+        let (aggregate, blocks, table) = gathered_with_blocks(&trace, whole());
+        let own = aggregate.leaks(&table, SiteFrame::Own, 3);
+        let of_table = leaks_of_table(&aggregate, &blocks, &table, SiteFrame::Own, &whole());
+        assert_eq!(of_table, format!("{own:?}"), "seed {seed}");
+        assert!(!own.found.is_empty(), "seed {seed}");
+        for leak in &own.found {
+            let [call] = &leak.library_calls[..] else { panic!("{:?}", leak.library_calls) };
+            assert_eq!(call.site.name, "Stdlib.Bytes.create");
+        }
+        // But for the library, all is as if there were none.
+        let without = |mut leaks: Leaks| {
+            leaks.found.iter_mut().for_each(|leak| leak.library_calls.clear());
+            format!("{leaks:?}")
+        };
+        assert_eq!(without(own), without(direct), "seed {seed}");
+    }
 }
 
 #[test]

@@ -84,6 +84,8 @@ impl Dice {
 /// Codes of sites are their numbers from here on; their line is the number.
 pub(crate) const SITES: Code = 0x1000;
 pub(crate) const CALLERS: Code = 0x100_0000;
+/// Of these, all are one function of the standard library.
+pub(crate) const LIBRARY: Code = 0x200_0000;
 const MAIN: Code = 0x10;
 
 struct Sources;
@@ -91,6 +93,7 @@ struct Sources;
 impl Locate for Sources {
     fn locate(&mut self, code: Code, list: &mut LocationList) {
         let (file, name, line) = match code {
+            LIBRARY.. => ("bytes.ml", "Stdlib__Bytes.create".to_owned(), 3),
             CALLERS.. => ("lib/caller.ml", format!("Caller.f{}", code - CALLERS), 7),
             SITES.. => ("bin/site.ml", format!("Site.f{}", code - SITES), (code - SITES) as u32),
             _ => ("bin/main.ml", "Main.main".to_owned(), 1),

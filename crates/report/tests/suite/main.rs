@@ -11,6 +11,7 @@ mod fragments;
 mod growing;
 mod leaks;
 mod made;
+mod own_code;
 mod past;
 mod programs;
 mod recursion;

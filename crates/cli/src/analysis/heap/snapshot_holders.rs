@@ -9,7 +9,7 @@ use heaptap_graph::{HeapAnalysis, HolderId};
 use heaptap_heap::MetaKey;
 use heaptap_report::figures::SnapshotHolders;
 use heaptap_report::figures::heap::titles::Titles;
-use heaptap_report::rows::{By, Sites};
+use heaptap_report::rows::{Grouping, Sites};
 use heaptap_report::{Frame, Options};
 
 use super::load::load_with_types;
@@ -37,7 +37,7 @@ impl HolderOptions {
     pub(crate) fn join(
         &self,
         files: &[PathBuf],
-        by: By,
+        rows: Grouping,
         options: Options,
     ) -> Result<Option<SnapshotHolders>, Failure> {
         let Some(snapshot) = &self.heap else {
@@ -56,7 +56,7 @@ impl HolderOptions {
         let remedy =
             format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
         let tracked = TrackedBlocks::read(&analysis, &trace, options, &remedy)?;
-        Ok(Some(holders(&analysis, &shown(snapshot), &tracked, by)))
+        Ok(Some(holders(&analysis, &shown(snapshot), &tracked, rows)))
     }
 }
 
@@ -82,7 +82,7 @@ fn holders(
     analysis: &HeapAnalysis,
     snapshot: &str,
     tracked: &TrackedBlocks,
-    by: By,
+    rows: Grouping,
 ) -> SnapshotHolders {
     let taken_us = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
     let since_start = taken_us.saturating_sub(tracked.info().start_time);
@@ -94,7 +94,7 @@ fn holders(
         let sum = sums.entry((block.frame, retaining.of(block.block))).or_default();
         *sum = sum.saturating_add(block.samples);
     }
-    let (titles, sites) = (Titles::new(analysis), Sites::new(tracked.locations(), by));
+    let (titles, sites) = (Titles::new(analysis), Sites::new(tracked.locations(), rows));
     for ((frame, holder), samples) in sums {
         let holder = holder.map(|holder| titles.keeper(holder));
         holders.add(sites.of(frame), holder.as_deref(), samples);

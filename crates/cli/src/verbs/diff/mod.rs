@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::slice;
 
 use clap::{Args, ValueHint};
+use heaptap_report::Options;
 use heaptap_report::figures::units::count;
-use heaptap_report::figures::{ChangeRow, Comparison, TraceFigures, comparison, sized};
-use heaptap_report::{Depth, Options};
+use heaptap_report::figures::{ChangeRow, Comparison, TableView, TraceFigures, comparison, sized};
 use serde::Serialize;
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::{Filters, parse_share};
-use crate::analysis::view::View;
+use crate::analysis::view::{SiteOption, View};
 use crate::exit_status::{Failure, VerbResult, gate_help_end};
 use crate::io::output::print_figures;
 use crate::text::names::{signed, site_name, two_columns};
@@ -50,6 +50,9 @@ pub(crate) struct Diff {
 
     #[command(flatten)]
     view: View,
+
+    #[command(flatten)]
+    sites: SiteOption,
 
     #[command(flatten)]
     filters: Filters,
@@ -93,6 +96,11 @@ impl Diff {
         })
     }
 
+    /// What the table shows.
+    fn table(&self) -> TableView {
+        self.view.table(self.sites.choice(self.json))
+    }
+
     /// The traces before, and those after.
     fn sides(&self) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
         match (&self.files[..], &self.to[..]) {
@@ -111,7 +119,7 @@ impl Diff {
     fn read(&self, files: &[PathBuf]) -> Result<AggregatedTrace, Failure> {
         let options = Options {
             selection: self.filters.selection()?,
-            depth: self.view.by.depth(Depth::Innermost),
+            depth: self.table().grouping().depth(),
             at: self.view.at,
             ..Options::default()
         };
@@ -135,7 +143,7 @@ impl Diff {
             (limit, incomplete)
         });
         let (before, after) = (before.figures(selected), after.figures(selected));
-        let comparison = comparison(&before, &after, &self.view.table(), self.top);
+        let comparison = comparison(&before, &after, &self.table(), self.top);
         let metric = self.view.metric();
         let side = |trace: &TraceFigures<'_>, size| Side {
             size,
@@ -194,7 +202,7 @@ fn change_table(text: &mut String, found: &Comparison, layout: Layout) {
     let before_name = if beside { "  ".to_owned() } else { format!("\n{}", " ".repeat(INDENT)) };
     let gap = if beside { pad("", 2 + 6) } else { String::new() };
     let heading = format!("{:>11}  {:>11}  {:>12}{gap}", "before", "after", "change");
-    let _ = writeln!(text, "\n{}", layout.strong(&(heading + &before_name + found.by)));
+    let _ = writeln!(text, "\n{}", layout.strong(&(heading + &before_name + &found.row_title())));
     let names: Vec<_> = found.changes.iter().map(|row| site_name(&row.site)).collect();
     let names = two_columns(&names, layout.width.saturating_sub(indent));
     for (row, (name, file)) in found.changes.iter().zip(names) {

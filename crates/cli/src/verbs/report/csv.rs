@@ -17,7 +17,9 @@ pub(crate) fn table(figures: &Figures) -> String {
     if figures.snapshot.is_some() {
         text.push_str(&holder_headings());
     }
+    text.push_str(",sites");
     text.push('\n');
+    let sites = figures.table.sites.name();
     for ReportRow { site, sum, share, held, .. } in &figures.table.rows {
         let Site { name, file, line, chars } = site;
         let (name, file) = (quoted(name), quoted(file));
@@ -25,14 +27,15 @@ pub(crate) fn table(figures: &Figures) -> String {
             if *line == 0 { ",,".into() } else { format!("{line},{},{}", chars.0, chars.1) };
         // Writing to a string does not fail.
         let held = held.as_ref().map(holders).unwrap_or_default();
-        let _ = writeln!(text, "{name},{file},{position},{},{share}{held}", numbers(sum));
+        let _ = writeln!(text, "{name},{file},{position},{},{share}{held},{sites}", numbers(sum));
     }
     let others = &figures.table.others;
     if others.rows > 0 {
         let name = format!("({} others)", others.rows);
         let held = figures.snapshot.as_ref().map(|_| ",".repeat(2 + 5 * HOLDERS));
         let held = held.unwrap_or_default();
-        let _ = writeln!(text, "{name},,,,,{},{}{held}", numbers(&others.sum), others.share);
+        let numbers = numbers(&others.sum);
+        let _ = writeln!(text, "{name},,,,,{numbers},{}{held},{sites}", others.share);
     }
     text
 }

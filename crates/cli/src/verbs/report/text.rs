@@ -156,13 +156,14 @@ const NUMBERS: usize = 11 + 2 + 7 + 2 + 7 + 2;
 
 fn table(text: &mut String, figures: &Figures, layout: Layout) {
     let shown = &figures.table;
-    let title = format!("{} by {}", shown.metric, shown.by);
+    let rows = figures.table.row_title();
+    let title = format!("{} by {rows}", shown.metric);
     let room = layout.width.saturating_sub(NUMBERS);
     let title = if width(&title) <= room {
         title
     } else {
         let _ = writeln!(text, "{}", layout.strong(&title));
-        shown.by.to_owned()
+        rows
     };
     let heading = format!("{:>11}  {:>7}  {:>7}  {title}", "size", "±", "share");
     let _ = writeln!(text, "{}", layout.strong(&heading));
@@ -217,10 +218,11 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
     let names: Vec<String> = labels.iter().map(name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let indent = detail_indent(level, layout);
-    let names = fit_distinct(&names, layout.width.saturating_sub(indent + 12), fit);
+    let names = fit_distinct(&names, layout.width.saturating_sub(indent + 16), fit);
     for (caller, name) in shown.into_iter().zip(names) {
         let part = share(caller.sum.samples, row);
-        let from = format!("{}← {name} {}", " ".repeat(indent), percent(part));
+        let via = if caller.library { "via " } else { "" };
+        let from = format!("{}← {via}{name} {}", " ".repeat(indent), percent(part));
         let _ = writeln!(text, "{}", layout.faint(&from));
         callers(text, caller, row, level + 1, layout);
     }

@@ -186,7 +186,7 @@ fn sites(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
     let title = format!(
         "{} by {}, sorted by {}",
         metric_name(app, figures),
-        by_name(app.query.by),
+        figures.table.row_title(),
         app.order.name()
     );
     let (heading, left) = match &app.mark {
@@ -199,7 +199,7 @@ fn sites(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
         lines.push(Line::styled(format!("{heading}{title}"), STRONG));
     } else {
         lines.push(Line::styled(format!(" {}", fit(&title, columns.saturating_sub(1))), STRONG));
-        lines.push(Line::styled(format!("{heading}{}", by_name(app.query.by)), STRONG));
+        lines.push(Line::styled(format!("{heading}{}", figures.table.row_title()), STRONG));
     }
     let mut total = total(figures, app.mark.is_some());
     // One line is the total's.
@@ -294,6 +294,7 @@ fn branch(
         // On a narrow terminal, deep callers stay at the right.
         let indent = (2 * level).min(columns.saturating_sub(40));
         let left = format!("{:>8}  {}← ", percent(share), " ".repeat(indent));
+        let left = if caller.library { left + "via " } else { left };
         let name = with_file(&site_name(&caller.site), columns.saturating_sub(width(&left)));
         lines.push(Line::raw(format!("{left}{name}")));
         branch(lines, &caller.callers, all, level + 1, columns);
@@ -301,7 +302,7 @@ fn branch(
 }
 
 /// Every key and what it does.
-const KEYS: [(&str, &str); 16] = [
+const KEYS: [(&str, &str); 17] = [
     ("Tab, 1 to 5", "the screens: sites, time line, callers, probes, log"),
     ("↑ ↓ PgUp PgDn", "select a row, or scroll"),
     ("Enter", "the callers of the selected site"),
@@ -315,6 +316,7 @@ const KEYS: [(&str, &str); 16] = [
         "only what is live and has survived a collection, a major one if those are known; again: all",
     ),
     ("b", "rows: function, location, file, module, label, domain, source"),
+    ("l", "rows name your own code, or library code if that allocates"),
     ("s", "sort by size, name, or change since the mark"),
     ("/", "only blocks with a frame that matches; empty: all"),
     ("d", "mark this moment, show changes since; again: remove the mark"),
@@ -340,7 +342,7 @@ fn help(scrolled: usize, columns: usize, room: usize) -> Vec<Line<'static>> {
 
 /// As many keys as fit, the most useful first.
 fn footer(app: &App, columns: usize) -> Line<'static> {
-    const HINTS: [(&str, &str); 12] = [
+    const HINTS: [(&str, &str); 13] = [
         ("q", "quit"),
         ("?", "help"),
         ("Space", "pause"),
@@ -350,6 +352,7 @@ fn footer(app: &App, columns: usize) -> Line<'static> {
         ("Tab", "screens"),
         ("m", "metric"),
         ("b", "by"),
+        ("l", "libraries"),
         ("/", "filter"),
         ("d", "mark"),
         ("o", "survived"),

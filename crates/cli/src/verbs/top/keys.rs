@@ -1,7 +1,7 @@
 //! What each key does.
 
-use heaptap_report::Metric;
 use heaptap_report::figures::ALL_ROWS;
+use heaptap_report::{ALL_SITE_FRAMES, Metric};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::verbs::top::app::{App, Screen};
@@ -72,6 +72,13 @@ impl App {
             'b' => {
                 let at = ALL_ROWS.iter().position(|&by| by == self.query.by).unwrap_or(0);
                 self.query.by = ALL_ROWS[(at + 1) % ALL_ROWS.len()];
+                self.selected = 0;
+                self.renew();
+            }
+            'l' => {
+                let at = ALL_SITE_FRAMES.iter().position(|&site| site == self.query.site);
+                let next = (at.unwrap_or(0) + 1) % ALL_SITE_FRAMES.len();
+                self.query.site = ALL_SITE_FRAMES[next];
                 self.selected = 0;
                 self.renew();
             }

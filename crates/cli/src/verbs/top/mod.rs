@@ -41,7 +41,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
-use crate::analysis::view::{metric, row_kind};
+use crate::analysis::view::{SiteOption, metric, row_kind};
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::live_target::LiveTarget;
 use crate::io::live_trace::{self, LiveState};
@@ -96,6 +96,9 @@ pub(crate) struct Top {
     #[arg(long, value_parser = metric(), default_value = "live")]
     metric: Metric,
 
+    #[command(flatten)]
+    sites: SiteOption,
+
     /// Only blocks with a frame whose function or file matches, at first
     #[arg(long, value_name = "REGEX")]
     filter: Option<String>,
@@ -122,7 +125,8 @@ impl Top {
         let filter =
             filter.map_err(|error| Failure::Trouble(format!("--filter {pattern}: {error}")))?;
         let (by, metric) = (self.by, self.metric);
-        let query = Query { by, metric, filter, moment: None, old_before: None };
+        let site = self.sites.choice(self.json);
+        let query = Query { by, site, metric, filter, moment: None, old_before: None };
         let trace = LiveTarget::find(&one_or_newest(self.trace.as_deref())?)?.open()?;
         // What is wrong with the trace comes first: no terminal would help.
         if !self.once && !self.json {

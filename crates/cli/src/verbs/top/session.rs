@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use heaptap_report::figures::{Figures, TableOptions, TableView, TraceFigures};
-use heaptap_report::rows::{By, Site};
-use heaptap_report::{Aggregate, Caller, Depth, MOST_BLOCKS, Metric, Options, Regex, Selection};
+use heaptap_report::rows::{By, Grouping, Site};
+use heaptap_report::{
+    Aggregate, Caller, Depth, MOST_BLOCKS, Metric, Options, Regex, Selection, SiteFrame,
+};
 use heaptap_trace::{LocationTable, TraceInfo};
 
 use crate::analysis::live::LiveAggregation;
@@ -22,6 +24,8 @@ const MOST_BUCKETS: usize = 2048;
 #[derive(Clone)]
 pub(super) struct Query {
     pub(super) by: By,
+    /// Which frame of a stack a row is about.
+    pub(super) site: SiteFrame,
     pub(super) metric: Metric,
     /// Only blocks with a frame that matches.
     pub(super) filter: Option<Regex>,
@@ -111,7 +115,7 @@ impl Session {
     /// The table and totals that a query asks for; `None` before the trace's first packet.
     pub(super) fn figures(&mut self, query: &Query) -> Option<Figures> {
         let (name, cut_short) = (self.live.name().to_owned(), self.live.cut_short());
-        let view = TableView { by: query.by, metric: query.metric, at: None };
+        let view = TableView { by: query.by, site: query.site, metric: query.metric, at: None };
         let table = TableOptions { view, top: 0, callers: None };
         self.with_aggregate(query, |info, aggregate, locations| {
             let trace = TraceFigures {
@@ -130,7 +134,8 @@ impl Session {
     /// The callers of a site.
     pub(super) fn callers(&mut self, query: &Query, site: Site) -> Vec<Caller> {
         let found = self.with_aggregate(query, |_, aggregate, locations| {
-            aggregate.callers(locations, query.by, query.metric, &[site], LEVELS).pop()
+            let grouping = Grouping { by: query.by, site: query.site };
+            aggregate.callers(locations, grouping, query.metric, &[site], LEVELS).pop()
         });
         found.flatten().unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use heaptap_report::figures::{ALL_ROWS, Figures, TableOptions, TableView};
 use heaptap_report::rows::By;
-use heaptap_report::{Depth, Metric, Options};
+use heaptap_report::{Depth, Metric, Options, SiteFrame};
 use heaptap_trace::{Block, Encoder, Format, Frames, LocationTable, Source, TraceInfo};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -25,7 +25,8 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn query(by: By, metric: Metric) -> Query {
-    Query { by, metric, filter: None, moment: None, old_before: None }
+    let site = SiteFrame::Innermost;
+    Query { by, site, metric, filter: None, moment: None, old_before: None }
 }
 
 /// Makes a file look as if nobody had written it for an hour: then nobody will.
@@ -69,7 +70,7 @@ fn reported(path: &Path, by: By, metric: Metric, at: Option<u64>) -> serde_json:
     };
     let options = Options { depth, at, ..Options::default() };
     let trace = AggregatedTrace::read(&[path.to_owned()], options).unwrap();
-    let view = TableView { by, metric, at: None };
+    let view = TableView { by, site: SiteFrame::Innermost, metric, at: None };
     let table = TableOptions { view, top: 0, callers: None };
     serde_json::to_value(Figures::of(&trace.figures(false), &table)).unwrap()
 }
@@ -217,6 +218,25 @@ fn keys_choose_what_is_shown() {
     after(KeyCode::Char('?'), "quit; the program runs on");
     assert!(press(&mut app, KeyCode::Char('q')));
     assert!(app.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+}
+
+#[test]
+fn rows_name_own_code_or_what_allocates() {
+    let mut app = app("made-maps.v2.ctf");
+    let innermost: Vec<_> = app.rows.iter().map(|row| row.site.clone()).collect();
+    let total = app.figures.as_ref().unwrap().table.total.samples;
+    press(&mut app, KeyCode::Char('l'));
+    let shown = text(&mut app, 120, 40);
+    assert!(shown.contains("live at the end by function (own code)"), "{shown}");
+    assert!(app.rows.iter().all(|row| row.site.name.starts_with("Wl_mapchurn")), "{shown}");
+    let own = app.figures.as_ref().unwrap();
+    assert_eq!(own.table.total.samples, total);
+    assert_eq!(own.table.rows.iter().map(|row| row.sum.samples).sum::<u64>(), total);
+    press(&mut app, KeyCode::Enter);
+    assert!(text(&mut app, 120, 40).contains("callers of Wl_mapchurn"));
+    press(&mut app, KeyCode::Esc);
+    press(&mut app, KeyCode::Char('l'));
+    assert_eq!(app.rows.iter().map(|row| row.site.clone()).collect::<Vec<_>>(), innermost);
 }
 
 #[test]
