@@ -2,7 +2,7 @@
 // the focus.
 
 import { addOpen } from "./parts/chip-bar";
-import { nextMetric } from "./parts/head";
+import { nextMetric, toggleSites } from "./parts/head";
 import { helpOpen } from "./parts/help";
 import { active, type Direction } from "./view/commands";
 import { current, togglePause } from "./view/live";
@@ -37,12 +37,13 @@ const ACTIONS: Record<string, () => void> = {
   c: () => document.getElementById("copy-link")?.click(),
   d: toggleTheme,
   f: () => { addOpen.value = true; },
+  o: toggleSites,
   "?": () => { helpOpen.value = true; },
   " ": togglePause,
 };
 
 /** Those that are about the trace, which Snapshots does not show. */
-const OF_TRACE = ["i", "m", "[", "]", "p", "f"];
+const OF_TRACE = ["i", "m", "[", "]", "p", "f", "o"];
 
 /** Whether the element uses keys like these itself. */
 function takesKeys(element: Element | null, key: string): boolean {

@@ -37,7 +37,7 @@ function Page() {
   useEffect(() => {
     if (!known) return;
     // The hues follow the whole trace, so that no filter changes them.
-    client.ask("modules", "report", { trace: current.trace, filter: {}, metric: "peak", by: "module", top: 8 }, (outcome) => {
+    client.ask("modules", "report", { trace: current.trace, filter: {}, metric: "peak", sites: "own", by: "module", top: 8 }, (outcome) => {
       if (!("table" in outcome)) return;
       rankModules(outcome.table.rows.map((row) => row.name), ranked.current === current.trace);
       ranked.current = current.trace;

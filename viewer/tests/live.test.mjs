@@ -115,7 +115,7 @@ test("a page follows the program through all that happens to it", async () => {
       assert.equal(cut.length, 1, `said once, not ${JSON.stringify(cut)}`);
       await page.evaluate(() => { location.hash = "table&metric=allocated&by=function"; });
       await settled(page);
-      const { table } = await json("report", "--json", "--metric", "allocated", path);
+      const { table } = await json("report", "--json", "--sites", "own", "--metric", "allocated", path);
       const shown = (await text(page, "tbody tr")).replace(/\s+/g, " ");
       assert.ok(shown.includes(sized(table.rows[0])), `${shown} is not ${sized(table.rows[0])}`);
       await picture(page, "live-killed");

@@ -344,6 +344,37 @@ test("rows open by key and by click, with callers and callees", () =>
     assert.equal(await page.locator(".panel").count(), 0);
   }));
 
+test("rows, cards and the time line name own code, or what allocates", async () => {
+  const name = "crates/trace/tests/data/made-maps.v2.ctf";
+  const path = await trace(name);
+  const rows = async (page) => {
+    await settled(page);
+    return page.locator("tbody tr").allInnerTexts();
+  };
+  const agrees = (shown, { table }) => {
+    assert.equal(shown.length, table.rows.length);
+    for (const [at, row] of table.rows.entries()) assert.ok(shown[at].includes(row.name) && shown[at].replace(/\s+/g, " ").includes(sized(row)), `${shown[at]} is not ${row.name} ${sized(row)}`);
+  };
+  const expected = (sites) => json("report", "--json", "--top", "0", "--metric", "allocated", "--sites", sites, path);
+  await withPage(await exported(name), { fragment: "#table&metric=allocated" }, async (page) => {
+    const [own, innermost] = [await expected("own"), await expected("innermost")];
+    assert.notEqual(own.table.rows[0].name, innermost.table.rows[0].name);
+    agrees(await rows(page), own);
+    assert.match(await text(page, ".rows h2"), /by function \(own code\)/);
+    await page.keyboard.press("ArrowDown");
+    await settled(page);
+    assert.match(await text(page, ".panel"), /itself, with libraries/);
+    assert.ok((await text(page, ".panel")).includes(sized(own.table.rows[0])));
+    await picture(page, "own-code");
+    await page.keyboard.press("o");
+    agrees(await rows(page), innermost);
+    assert.match(await fragment(page), /sites=innermost/);
+    await page.getByRole("button", { name: "own code" }).click();
+    agrees(await rows(page), own);
+    assert.ok(!/sites=/.test(await fragment(page)));
+  });
+});
+
 test("a copied link opens the same view", async () => {
   let link;
   await open("#flame&metric=allocated&label=login", async (page) => {

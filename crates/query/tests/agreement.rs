@@ -9,9 +9,9 @@ use std::rc::Rc;
 
 use heaptap_query::{Engine, Filter};
 use heaptap_report::figures::{Figures, TableOptions, TableView, TraceFigures, by_name};
-use heaptap_report::rows::By;
+use heaptap_report::rows::{By, Grouping};
 use heaptap_report::{
-    Aggregator, Archive, Depth, Lifespans, MOST_BLOCKS, Metric, Options, OverTime,
+    ALL_SITE_FRAMES, Aggregator, Archive, Depth, Lifespans, MOST_BLOCKS, Metric, Options, OverTime,
 };
 use heaptap_trace::{
     Allocation, Backtrace, Code, Event, EventKind, EventSource as _, Location, LocationTable, Mode,
@@ -123,7 +123,8 @@ impl Trial {
             let metric = metrics[dice.below(metrics.len() as u64) as usize];
             let rows = [By::Function, By::File, By::Module, By::Label, By::Source, By::Domain];
             let by = rows[dice.below(rows.len() as u64) as usize];
-            self.compare(&json!(filter), metric, by, &mut outcomes);
+            let site = ALL_SITE_FRAMES[dice.below(2) as usize];
+            self.compare(&json!(filter), metric, Grouping { by, site }, &mut outcomes);
         }
         let &Outcomes { exact, inexact, far, nothing } = &outcomes;
         println!("{}: {outcomes:?}", self.name);
@@ -142,15 +143,16 @@ impl Trial {
         outcomes
     }
 
-    fn compare(&mut self, filter: &Value, metric: &str, by: By, outcomes: &mut Outcomes) {
+    fn compare(&mut self, filter: &Value, metric: &str, rows: Grouping, outcomes: &mut Outcomes) {
         let at = self.duration / 3;
         let request = json!({
-            "q": "report", "filter": filter, "metric": metric, "at": at, "by": by_name(by)
+            "q": "report", "filter": filter, "metric": metric, "at": at,
+            "by": by_name(rows.by), "sites": rows.site.name()
         });
         let text = request.to_string();
         let found: Value = serde_json::from_str(&self.engine.query(text.as_bytes())).unwrap();
         assert!(found.get("error").is_none(), "{}: {text}: {found}", self.name);
-        let mut expected = self.report(filter, metric, at, by);
+        let mut expected = self.report(filter, metric, at, rows);
         let exact = found["exact"].as_bool().unwrap();
         expected["exact"] = json!(exact);
         if expected["totals"]["samples"] == 0 {
@@ -173,10 +175,10 @@ impl Trial {
     }
 
     /// What `heaptap report` finds with this filter, in a reading of its own.
-    fn report(&self, filter: &Value, metric: &str, at: u64, by: By) -> Value {
+    fn report(&self, filter: &Value, metric: &str, at: u64, rows: Grouping) -> Value {
         let filter: Filter = serde_json::from_value(filter.clone()).unwrap();
         let selection = filter.selection().unwrap();
-        let depth = by.depth(Depth::Innermost);
+        let depth = rows.depth();
         let metric = metric_of(metric);
         let at = (metric == Metric::At).then_some(at);
         let mut options = Options { selection, depth, at, ..Options::default() };
@@ -193,7 +195,8 @@ impl Trial {
             locations: &locations,
             selected: filter != Filter::default(),
         };
-        let view = TableView { by, metric, at: Some(self.duration / 3) };
+        let Grouping { by, site } = rows;
+        let view = TableView { by, site, metric, at: Some(self.duration / 3) };
         let options = TableOptions { view, top: 0, callers: None };
         // As text and back, as the answer is.
         serde_json::from_str(&json!(Figures::of(&figures, &options)).to_string()).unwrap()
@@ -387,7 +390,9 @@ impl Program {
         let mut locations = LocationTable::default();
         for code in 1..50 {
             let definition = format!("Module{}.f{code}", code % 7);
-            let file = format!("lib/module{}.ml", code % 7);
+            // Some of them are library code.
+            let folder = if code % 3 == 0 { "vendor" } else { "lib" };
+            let file = format!("{folder}/module{}.ml", code % 7);
             insert(&mut locations, code, &definition, &file, code as u32);
         }
         for (number, label) in LABELS.iter().enumerate() {

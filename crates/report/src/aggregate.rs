@@ -181,11 +181,13 @@ impl Aggregate {
     }
 
     /// Makes the paths that there are known to [`Aggregate::growth`].
-    pub(crate) fn add_series(&mut self) {
+    pub(crate) fn add_series(&mut self, table: &LocationTable) {
+        let nodes = SiteNodes::new(self, table, SiteFrame::Own);
         let Aggregate { growth, paths, .. } = self;
         for path in 0..paths.count() as u32 {
-            let innermost = paths.frame(paths.node(path));
-            growth.add_path(path, SitePair { innermost, own: innermost });
+            let node = paths.node(path);
+            let (innermost, own) = (paths.frame(node), paths.frame(nodes.of(node)));
+            growth.add_path(path, SitePair { innermost, own });
         }
     }
 

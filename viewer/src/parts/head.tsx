@@ -118,6 +118,7 @@ export function Tabs() {
           </a>
         ))}
       </nav>
+      {current.tab !== "snapshots" && <button type="button" id="own-code" aria-pressed={current.sites === "own"} title={OWN_CODE} onClick={toggleSites}>own code</button>}
       {current.tab !== "snapshots" && <label class="metric">
         <span>metric</span>
         <select id="metric" value={shownMetric.value} title={TITLES[shownMetric.value]} onChange={(event) => setMetric(event.currentTarget.value as PageMetric)}>
@@ -135,6 +136,13 @@ function metricName(metric: PageMetric): string {
   if (metric === "at" && at !== null) return `Live at ${shortDuration(at)}`;
   if (metric === "live" && grows.value) return "Live now";
   return METRIC_NAMES[metric];
+}
+
+const OWN_CODE = "Rows, cards and the time line name your own code: what a standard library, a runtime or a vendored package allocates counts where your code calls it, and is one cell of the call tree (o)";
+
+/** Own code or whatever allocates. Rows of the one are not rows of the other. */
+export function toggleSites(): void {
+  change({ sites: view.value.sites === "own" ? "innermost" : "own", row: null, drill: [], focus: [], selected: [] });
 }
 
 /** A time is needed for `at`: the middle of the run until another is chosen on the time line. */

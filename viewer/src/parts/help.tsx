@@ -17,6 +17,7 @@ const KEYS: [string, string][] = [
   ["p", "live at the peak"],
   ["[  ]", "start and end of the time; then ← → move it"],
   ["f", "add a filter"],
+  ["o", "own code: rows, cards and calls are named after your code, or after library code if that allocates"],
   ["c", "copy a link to this view"],
   ["d", "light or dark"],
   ...(config.mode === "serve" ? [["Space", "while the program runs: pause, and go on"] as [string, string]] : []),

@@ -1,7 +1,7 @@
 // The panel about one call site: how much, who calls it, what it calls, how long its blocks live.
 
 import { useState } from "preact/hooks";
-import type { By, Site, SiteDetails, SiteNode, Source } from "../query/types";
+import type { By, Site, SiteDetails, SiteFrame, SiteNode, Source } from "../query/types";
 import { literally, parts, siteKey } from "../text/sites";
 import { bytes, percent, shortDuration } from "../text/units";
 import { useQuery } from "../view/ask";
@@ -13,10 +13,11 @@ import { Problem } from "./messages";
 import { Sized } from "./numbers";
 import { Bars } from "./spark";
 
-export function SitePanel({ site, by, onOpen, children }: { site: Site; by: By; onOpen(site: Site): void; children?: preact.ComponentChildren }) {
+/** `sites`: what counts as the site's own. In a call tree, each frame has what it allocates itself. */
+export function SitePanel({ site, by, sites, onOpen, children }: { site: Site; by: By; sites: SiteFrame; onOpen(site: Site): void; children?: preact.ComponentChildren }) {
   // Labels, domains and sources are no frames: nothing calls them.
   const hasFrames = by !== "label" && by !== "domain" && by !== "source";
-  const { answer, error, stale } = useQuery("site", "site", hasFrames ? { ...common(view.value), by, site, levels: 3 } : null);
+  const { answer, error, stale } = useQuery("site", "site", hasFrames ? { ...common(view.value), sites, by, site, levels: 3 } : null);
   const [name, more] = parts(site);
   const isFrame = by === "function" || by === "location";
   return (
@@ -25,7 +26,7 @@ export function SitePanel({ site, by, onOpen, children }: { site: Site; by: By; 
       {more && <p class="faint break">{more}</p>}
       {children}
       {hasFrames && error && <Problem text={error} />}
-      {answer && <Details details={answer} onOpen={onOpen} />}
+      {answer && <Details details={answer} sites={sites} onOpen={onOpen} />}
       <div class="panel-tools">
         {isFrame && site.name !== "" && <button type="button" onClick={() => addChip({ kind: "function", text: literally(site.name) })}>only this</button>}
         {isFrame && site.name !== "" && <button type="button" onClick={() => addChip({ kind: "without", text: literally(site.name) })}>without this</button>}
@@ -39,7 +40,7 @@ export function SitePanel({ site, by, onOpen, children }: { site: Site; by: By; 
   );
 }
 
-function Details({ details, onOpen }: { details: SiteDetails; onOpen(site: Site): void }) {
+function Details({ details, sites, onOpen }: { details: SiteDetails; sites: SiteFrame; onOpen(site: Site): void }) {
   const { lifetimes, sizes } = details;
   const lived = (at: number) => {
     const { from_us: from, to_us: to, bytes: size } = lifetimes.classes[at]!;
@@ -52,7 +53,7 @@ function Details({ details, onOpen }: { details: SiteDetails; onOpen(site: Site)
   return (
     <>
       <dl class="panel-facts">
-        <div><dt>itself</dt><dd><Sized size={details.sum} /></dd></div>
+        <div><dt>{sites === "own" ? "itself, with libraries" : "itself"}</dt><dd><Sized size={details.sum} /></dd></div>
         <div><dt>with what it calls</dt><dd><Sized size={details.total} /></dd></div>
         <div><dt>of the total</dt><dd>{percent(details.share)}</dd></div>
       </dl>

@@ -4,6 +4,31 @@
 import type { By } from "./types";
 
 /**
+ * A caller of a leak.
+ */
+export type CallerSite = { 
+/**
+ * It is library code, the function that own code calls, and stands for all that is called inside.
+ */
+library?: boolean, 
+/**
+ * Function or module; empty for a file.
+ */
+name: string, 
+/**
+ * File; empty for a module.
+ */
+file?: string, 
+/**
+ * The line; 0 except for a location.
+ */
+line?: number, 
+/**
+ * First and last character; zeros except for a location.
+ */
+chars?: [number, number], };
+
+/**
  * Cells in preorder: column by column.
  */
 export type Cells = { parent: Array<number>, 
@@ -41,7 +66,11 @@ chars?: [number, number], };
 /**
  * What is shown. The field names are those of the JSON.
  */
-export type Diff = { before: string, after: string, metric: string, by: By, total: Change, 
+export type Diff = { before: string, after: string, metric: string, by: By, 
+/**
+ * Which frame of a stack a row is about.
+ */
+sites: SiteFrame, total: Change, 
 /**
  * Differences that are more than chance.
  */
@@ -310,13 +339,18 @@ export type Leak = { growth: LeakGrowth, site: Site, live: Size, allocated: Size
  */
 survivors: Array<number>, 
 /**
+ * The library functions through which the site allocates at least a quarter of it, if the site
+ * is own code.
+ */
+via?: Array<Site>, 
+/**
  * The callers under which nearly all of it lives, the nearest first.
  */
-called_from: Array<Site>, };
+called_from: Array<CallerSite>, };
 
 export type LeakGrowth = { times: Array<number>, live: Array<number>, low: Array<number>, high: Array<number>, };
 
-export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, leaks: Array<Leak>, };
+export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, sites: SiteFrame, leaks: Array<Leak>, };
 
 /**
  * A lifetime with its standard error.
@@ -418,7 +452,12 @@ export type ReportRow = {
 /**
  * Of the table's total.
  */
-share: number, callers?: Array<ReportRow>, 
+share: number, 
+/**
+ * Of a caller: it is library code, the function that own code calls, and stands for all that is
+ * called inside.
+ */
+library?: boolean, callers?: Array<ReportRow>, 
 /**
  * Function or module; empty for a file.
  */
@@ -441,7 +480,11 @@ chars?: [number, number], samples: number, bytes: number,
  */
 error: number | null, low: number, high: number, };
 
-export type ReportTable = { metric: string, by: By, rows: Array<ReportRow>, others: OtherRows, total: Sum, };
+export type ReportTable = { metric: string, by: By, 
+/**
+ * Which frame of a stack a row is about.
+ */
+sites: SiteFrame, rows: Array<ReportRow>, others: OtherRows, total: Sum, };
 
 /**
  * Live bytes over time.
@@ -502,7 +545,7 @@ chars?: [number, number], };
 
 export type SiteDetails = { 
 /**
- * What the site itself allocates.
+ * What the site itself allocates, with the library code that it calls if sites are own code.
  */
 sum: Sum, 
 /**
@@ -514,6 +557,11 @@ total: Sum, share: number, callers: Array<SiteNode>, callees: Array<SiteNode>,
  * `lifetimes` and `sizes`.
  */
 own_bytes: number, lifetimes: Lifetimes, sizes: Array<SizeClass>, lines: Array<SiteLine>, };
+
+/**
+ * Which frame of a stack is its site: the one that tables and cards name.
+ */
+export type SiteFrame = "innermost" | "own";
 
 export type SiteLine = { line: number, sum: Sum, };
 

@@ -3,13 +3,13 @@
 // are generated from Rust's (figures.ts), those of requests are written here.
 
 import type {
-  Diff, Hot, Info, Leaks, MergedTree, Names, ReportFigures, Site, SiteDetails as SiteAnswer, SourceLines,
+  Diff, Hot, Info, Leaks, MergedTree, Names, ReportFigures, Site, SiteDetails as SiteAnswer, SiteFrame, SourceLines,
   Timeline as TimelineAnswer, TreeAnswer,
 } from "./figures";
 
 export type {
-  Cells, Change, Diff, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, Series,
-  Site, SiteNode, Size, SourceLines, Sum, Totals,
+  CallerSite, Cells, Change, Diff, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, Series,
+  Site, SiteFrame, SiteNode, Size, SourceLines, Sum, Totals,
 } from "./figures";
 
 export type Metric = "allocated" | "promoted" | "peak" | "at" | "live" | "survived";
@@ -34,6 +34,7 @@ export interface Common {
   filter: Filter;
   metric: Metric;
   at?: number;
+  sites: SiteFrame;
   /** Of `survived`: only what was old by then, in microseconds since the start: the page's metric `major`. */
   old_before?: number;
 }
@@ -48,7 +49,7 @@ export type SiteDetails = Stated<SiteAnswer>;
 /** Only of a comparison: bytes of each cell in both traces, and whether they differ by more than chance. */
 export type Tree = Stated<TreeAnswer> & { before?: number[]; after?: number[]; certain?: boolean[] };
 
-type Compared = { before: number; after: number; filter: Filter; metric: Metric; at?: number };
+type Compared = { before: number; after: number; filter: Filter; metric: Metric; sites: SiteFrame; at?: number };
 type TreeShape = { by: TreeBy; invert: boolean; focus: Site[]; fold: boolean; min_share: number; most: number };
 
 /** Each kind of request with its answer. */
@@ -58,7 +59,7 @@ export interface Queries {
   timeline: { ask: Common & { by: By; top: number; points: number; within?: Site & { by: By } }; answer: Timeline };
   tree: { ask: Common & TreeShape; answer: Tree };
   site: { ask: Common & { by: By; site: Site; levels: number }; answer: SiteDetails };
-  leaks: { ask: { trace: number; filter: Filter }; answer: Leaks };
+  leaks: { ask: { trace: number; filter: Filter; sites: SiteFrame }; answer: Leaks };
   hot: { ask: Common & { by: TreeBy }; answer: Stated<Hot> };
   diff: { ask: Compared & { by: By; top: number }; answer: Diff };
   diff_tree: { ask: Compared & TreeShape; answer: MergedTree };

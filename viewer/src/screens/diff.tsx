@@ -10,6 +10,7 @@ import { Message, Problem, TraceMessage } from "../parts/messages";
 import { SizeCells } from "../parts/numbers";
 import { parts } from "../text/sites";
 import { bytes, count, grouped, percent, signedBytes, sized } from "../text/units";
+import { rowTitle } from "../text/words";
 import { useQuery } from "../view/ask";
 import { palette } from "../view/colour";
 import { focusOn } from "../view/drill";
@@ -127,7 +128,7 @@ function DiffTable({ answer }: { answer: Answer }) {
     <div class="table-box" tabIndex={0} role="region" aria-label="Changes">
       {answer.changes.length > 0 && (
         <table>
-          <thead><tr><th class="num" scope="col" colSpan={2}>before</th><th class="num" scope="col" colSpan={2}>after</th><th class="num" scope="col">difference</th><th class="num" scope="col">σ apart</th><th scope="col">{answer.by}</th><th class="wide" scope="col">file</th></tr></thead>
+          <thead><tr><th class="num" scope="col" colSpan={2}>before</th><th class="num" scope="col" colSpan={2}>after</th><th class="num" scope="col">difference</th><th class="num" scope="col">σ apart</th><th scope="col">{rowTitle(answer.by, answer.sites)}</th><th class="wide" scope="col">file</th></tr></thead>
           <tbody>
             {answer.changes.map((row) => {
               const [name, more] = parts(row);

@@ -80,7 +80,7 @@ export function Flame({ rows, panel }: { rows?: number; panel: boolean }) {
         <p class="key faint"><span><i class="hatched" /> error over 25 %</span> <span><i class="swatch joined" /> small frames joined</span> <span>double click or Enter focuses, / searches</span></p>
       </section>
       {panel && (selected ? (
-        <SitePanel site={asBy(selected, current.treeBy)} by={current.treeBy} onOpen={(site) => change({ tab: "table", by: current.treeBy, row: site })}>
+        <SitePanel site={asBy(selected, current.treeBy)} by={current.treeBy} sites="innermost" onOpen={(site) => change({ tab: "table", by: current.treeBy, row: site })}>
           {tree && <CellFacts tree={tree} />}
         </SitePanel>
       ) : (

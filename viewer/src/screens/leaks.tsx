@@ -1,10 +1,10 @@
 // Leaks: a card for each site that keeps growing.
 
-import type { Info, Leak, Site, Size } from "../query/types";
+import type { CallerSite, Info, Leak, Size } from "../query/types";
 import { Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
 import { Bars, LineChart } from "../parts/spark";
-import { label, literally, parts, siteKey } from "../text/sites";
+import { headline, label, literally, parts, siteKey } from "../text/sites";
 import { bytes, percent, shortDuration, sized } from "../text/units";
 import { capital } from "../text/words";
 import { useQuery } from "../view/ask";
@@ -40,7 +40,7 @@ export function Leaks({ info }: { info: Info }) {
 
 function Card({ leak, info }: { leak: Leak; info: Info }) {
   const { site, growth_per_second: growth, growth: over } = leak;
-  const [name, more] = parts(site);
+  const [place] = parts(site);
   const kept = leak.allocated.bytes > 0 ? leak.live.bytes / leak.allocated.bytes : 0;
   const from = over ? over.times[0] ?? 0 : 0;
   const to = Math.min(over?.times.at(-1) ?? info.duration_us, info.duration_us);
@@ -48,8 +48,8 @@ function Card({ leak, info }: { leak: Leak; info: Info }) {
   const only = withChip(view.value.chips, { kind: "function", text: literally(site.name) });
   return (
     <article class="card">
-      <h3><i class="swatch" style={{ background: siteColour(site) }} />{name}</h3>
-      {more && <p class="faint break">{more}</p>}
+      <h3><i class="swatch" style={{ background: siteColour(site) }} />{headline(site)}</h3>
+      {site.line && <p class="faint break">{place}</p>}
       <dl class="panel-facts">
         <div><dt>grows by</dt><dd>{sized(perMinute(growth))} a minute</dd></div>
         <div><dt>alive</dt><dd><Sized size={leak.live} /></dd></div>
@@ -65,6 +65,7 @@ function Card({ leak, info }: { leak: Leak; info: Info }) {
         <Bars values={leak.survivors} titles={leak.survivors.map((size, at) => `allocated ${shortDuration(leak.survivors_from_us + at * span)} – ${shortDuration(leak.survivors_from_us + (at + 1) * span)}: ${bytes(size)} still alive`)} label="Still alive, by time of allocation" />
         <p class="scale"><span>{shortDuration(leak.survivors_from_us)}</span><span>still alive, by time of allocation</span><span>{shortDuration(leak.survivors_to_us)}</span></p>
       </figure>
+      {leak.via && leak.via.length > 0 && <p class="faint break">through {leak.via.map(label).join(", ")}</p>}
       {leak.called_from.length > 0 && <CallPath sites={leak.called_from} />}
       <p class="advice">{advice(leak, kept)}</p>
       <div class="panel-tools">
@@ -76,11 +77,12 @@ function Card({ leak, info }: { leak: Leak; info: Info }) {
   );
 }
 
-function CallPath({ sites }: { sites: readonly Site[] }) {
+/** The callers. What library code stands between two frames of own code is one faint step. */
+function CallPath({ sites }: { sites: readonly CallerSite[] }) {
   return (
     <div class="call-path">
       <h4>Called from</h4>
-      <ol>{sites.map((site) => <li class="break">{label(site)}</li>)}</ol>
+      <ol>{sites.map((site) => <li class={site.library ? "break faint" : "break"}>{site.library ? `via ${label(site)}` : label(site)}</li>)}</ol>
     </div>
   );
 }

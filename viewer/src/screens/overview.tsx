@@ -2,11 +2,11 @@
 // its drill-down, and the icicle.
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
-import { label, parts, siteKey } from "../text/sites";
+import { headline, parts, siteKey } from "../text/sites";
 import { bytes, count, shared, shortDuration, sized } from "../text/units";
 import { useQuery } from "../view/ask";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
-import { capital } from "../text/words";
+import { capital, rowTitle } from "../text/words";
 import { grows } from "../view/live";
 import { metricPhrase, shownMetric } from "../view/metric";
 import { common, ofWholeRun } from "../view/request";
@@ -63,7 +63,7 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
         : error ? <span class="problem">{error}</span>
         : leaks === null ? <span class="faint">Looking for leaks…</span>
         : <a class={growing ? "warn" : ""} href="#leaks" onClick={(event) => { event.preventDefault(); change({ tab: "leaks" }); }}>{capital(leaks.verdict)}</a>}
-        {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => label({ name: site.name })).join(", ")}</span>}
+        {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
       </p>
       <dl class="totals">
         <Total name="allocated" value={sized(totals.allocated)} />
@@ -90,7 +90,7 @@ function Total({ name, value, more }: { name: string; value: string; more?: stri
 
 function Crumbs() {
   const current = view.value;
-  const root = current.over === "module" ? "All modules" : `All by ${current.over}`;
+  const root = current.over === "module" ? "All modules" : `All by ${rowTitle(current.over, current.sites)}`;
   return (
     <nav class="crumbs" aria-label="Narrowed to">
       {current.drill.length === 0 ? <h2>{root}</h2> : <button type="button" class="plain link" onClick={() => change({ drill: [] })}>{root}</button>}
@@ -124,7 +124,7 @@ function Legend({ data }: { data: Data }) {
   return (
     <div class="legend">
       <p class="legend-head faint">
-        {at === null ? <><span>{drillBy(current)}</span><span>{metricPhrase.value}</span></> : <><span>at {shortDuration(data.times[at] ?? 0)}</span><span>{bytes(total)} ({bytes(low)} – {bytes(high)})</span></>}
+        {at === null ? <><span>{rowTitle(drillBy(current), current.sites)}</span><span>{metricPhrase.value}</span></> : <><span>at {shortDuration(data.times[at] ?? 0)}</span><span>{bytes(total)} ({bytes(low)} – {bytes(high)})</span></>}
       </p>
       <ul>
         {legendRows(data).map(({ site, name, size, live }, row) => (

@@ -7,6 +7,7 @@ import { ErrorBar, SizeCells } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
 import { parts, sameSite, siteKey, siteOf } from "../text/sites";
 import { count, percent } from "../text/units";
+import { rowTitle } from "../text/words";
 import { useQuery } from "../view/ask";
 import { setActive } from "../view/commands";
 import { metricTitle } from "../view/metric";
@@ -25,7 +26,7 @@ export function Table() {
   const [top, setTop] = useState(PAGE);
   const hotBy = current.hot ? TREE_BYS.find((by) => by === current.by) ?? "function" : null;
   const { answer, error, stale } = useQuery("table", "report", hotBy ? null : { ...common(current), by: current.by, top });
-  const rows = answer && answer.table.by === current.by ? answer.table.rows : [];
+  const rows = answer && answer.table.by === current.by && answer.table.sites === current.sites ? answer.table.rows : [];
   useRowKeys(rows, current.row, (row) => {
     change({ row: siteOf(row) }, "within");
     document.querySelector('tr[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
@@ -42,13 +43,13 @@ export function Table() {
   return (
     <div class={current.row ? "with-panel" : ""}>
       <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
-        <Tools title={`${metricTitle(answer?.table.metric ?? "")} by ${current.by}`} by={current.by} bys={BYS} />
+        <Tools title={`${metricTitle(answer?.table.metric ?? "")} by ${rowTitle(current.by, current.sites)}`} by={current.by} bys={BYS} />
         {error && <Problem text={error} />}
         {answer && answer.table.total.samples === 0 && <NothingSelected />}
         {answer && answer.table.total.samples > 0 && (
           <div class="table-box" tabIndex={0} role="region" aria-label="Rows">
             <table>
-              <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="num" scope="col">share</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th scope="col">{current.by}</th>{SECOND[current.by] ? <th class="wide" scope="col">{SECOND[current.by]}</th> : <td class="wide" />}</tr></thead>
+              <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="num" scope="col">share</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th scope="col">{rowTitle(current.by, current.sites)}</th>{SECOND[current.by] ? <th class="wide" scope="col">{SECOND[current.by]}</th> : <td class="wide" />}</tr></thead>
               <tbody>
                 {rows.map((row) => {
                   const [name, more] = parts(row);
@@ -75,7 +76,7 @@ export function Table() {
           </div>
         )}
       </section>
-      {current.row && <SitePanel site={current.row} by={current.by} onOpen={(site) => change({ row: site })} />}
+      {current.row && <SitePanel site={current.row} by={current.by} sites={current.sites} onOpen={(site) => change({ row: site })} />}
     </div>
   );
 }

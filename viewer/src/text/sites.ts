@@ -28,6 +28,12 @@ export function label(site: Site): string {
   return more ? `${name} (${more})` : name;
 }
 
+/** A function with its line, since two lines of one function may leak: `Words.add_line:23`. */
+export function headline({ name, file, line }: Site): string {
+  const [shown] = parts({ name, ...(name === "" && file ? { file } : {}) });
+  return line ? `${shown}:${line}` : shown;
+}
+
 export function sameSite(a: Site, b: Site): boolean {
   return siteKey(a) === siteKey(b);
 }

@@ -1,5 +1,6 @@
 // Words that several screens use.
 
+import type { By, SiteFrame } from "../query/types";
 import { shortDuration } from "./units";
 
 const METRICS: Record<string, string> = {
@@ -15,6 +16,11 @@ const METRICS: Record<string, string> = {
 export function metricWord(metric: string, at: number | null, grows: boolean): string {
   if (metric === "live" && grows) return "live now";
   return metric === "at" && at !== null ? `live at ${shortDuration(at)}` : (METRICS[metric] ?? metric);
+}
+
+/** What rows are, as the command line says it: `function`, or `function (own code)`. */
+export function rowTitle(by: By, sites: SiteFrame): string {
+  return sites === "own" && by !== "label" && by !== "domain" && by !== "source" ? `${by} (own code)` : by;
 }
 
 export function capital(text: string): string {

@@ -2,7 +2,7 @@
 
 import { computed } from "@preact/signals";
 import { sidecar } from "../probes/document";
-import type { Common, Filter, Metric } from "../query/types";
+import type { Common, Filter, Metric, SiteFrame } from "../query/types";
 import { filterOf } from "./chips";
 import { current as followed } from "./live";
 import { view } from "./store";
@@ -27,7 +27,7 @@ function metricOf({ metric, at }: View): { metric: Metric; at?: number; old_befo
 
 /** What every request about one trace says. */
 export function common(current: View): Common {
-  return { trace: current.trace, filter: filterOf(current.chips), ...metricOf(current) };
+  return { trace: current.trace, filter: filterOf(current.chips), sites: current.sites, ...metricOf(current) };
 }
 
 /** Whether only blocks of some time are selected. */
@@ -36,8 +36,8 @@ export function hasBrush({ chips }: View): boolean {
 }
 
 /** What keeps growing shows in the whole run: the brush does not apply. */
-export function ofWholeRun({ trace, chips }: View): { trace: number; filter: Filter } {
-  return { trace, filter: filterOf(chips.filter(({ kind }) => kind !== "time")) };
+export function ofWholeRun({ trace, chips, sites }: View): { trace: number; sites: SiteFrame; filter: Filter } {
+  return { trace, sites, filter: filterOf(chips.filter(({ kind }) => kind !== "time")) };
 }
 
 /** The two traces of Diff. They were named with the older one first: that is compared with the others. */

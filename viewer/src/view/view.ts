@@ -5,7 +5,7 @@
 // so that Back returns to the view before and a copied link opens the same one. What a fragment does
 // not name has its default, and what it names wrongly is left out.
 
-import type { By, Metric, Site, TreeBy } from "../query/types";
+import type { By, Metric, Site, SiteFrame, TreeBy } from "../query/types";
 import { decodeChip, encodeChip, type Chip } from "./chips";
 import { decoded, decodeNames, encodeNames, one, whole } from "./fragment";
 import { encodeHeap, HEAP_DEFAULTS, heapSetters, type HeapView } from "./heap-view";
@@ -17,6 +17,7 @@ export type PageMetric = Metric | "major";
 export const METRICS: PageMetric[] = ["allocated", "promoted", "peak", "at", "live", "survived", "major"];
 export const BYS: By[] = ["function", "location", "file", "module", "label", "domain", "source"];
 export const TREE_BYS: TreeBy[] = ["function", "location", "file", "module"];
+const SITE_FRAMES: SiteFrame[] = ["own", "innermost"];
 
 export interface View {
   tab: Tab;
@@ -26,6 +27,8 @@ export interface View {
   metric: PageMetric;
   /** Microseconds since the start, of the metric `at`. */
   at: number | null;
+  /** What rows, cards and the time line name: own code, or library code if that allocates. */
+  sites: SiteFrame;
   chips: readonly Chip[];
   /** The path from the root to the focused cell. */
   focus: readonly Site[];
@@ -59,6 +62,7 @@ export const DEFAULTS: View = {
   before: 0,
   metric: "peak",
   at: null,
+  sites: "own",
   chips: [],
   focus: [],
   selected: [],
@@ -120,6 +124,7 @@ export function encodeView(view: View): string {
   put("before", view.before, DEFAULTS.before);
   put("metric", view.metric, DEFAULTS.metric);
   if (view.at !== null) put("at", view.at, "");
+  put("sites", view.sites, DEFAULTS.sites);
   parts.push(...view.chips.map(encodeChip));
   put("focus", encodePath(view.focus), "");
   put("selected", encodePath(view.selected), "");
@@ -155,6 +160,7 @@ export function decodeView(fragment: string): View {
       before: () => (view.before = whole(value, DEFAULTS.before)),
       metric: () => (view.metric = one(value, METRICS, DEFAULTS.metric)),
       at: () => (view.at = whole(value, 0)),
+      sites: () => (view.sites = one(value, SITE_FRAMES, DEFAULTS.sites)),
       focus: () => (view.focus = decodePath(value)),
       selected: () => (view.selected = decodePath(value)),
       invert: () => (view.invert = value === "1"),

@@ -75,7 +75,7 @@ impl TableView<'_> {
         // As in a reading, what is alive when its trace ends is evidence for leaks.
         let keep = options.over_time == OverTime::LiveSize;
         if keep {
-            aggregate.add_series();
+            aggregate.add_series(locations);
         }
         let counter = BlockCounter::new(aggregate, options.over_time, options.at);
         let mut replay = Replay {
