@@ -34,6 +34,8 @@ pub(crate) struct Info {
     totals: Totals,
     timeline: Timeline,
     limits: Limits,
+    /// Blocks may lack callers, so that there are no figures with a filter by them.
+    table_lacks_callers: bool,
     labels: BTreeSet<String>,
     domains: BTreeSet<u16>,
     sources: BTreeSet<&'static str>,
@@ -83,6 +85,7 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
         totals: figures.totals,
         timeline: figures.timeline,
         limits: figures.limits,
+        table_lacks_callers: archive.aggregate.table_lacks_callers(),
         labels,
         domains,
         sources,

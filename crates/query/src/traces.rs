@@ -254,7 +254,7 @@ impl Traces {
 /// their callers and labels, by which the request selects or groups.
 fn refuse_without_callers(of: &TraceRequest, archive: &Archive) -> Result<(), String> {
     let needs_callers = of.filter.looks_at_frames() || of.by == By::Label;
-    if !needs_callers || archive.aggregate.missing_from_paths() == 0 {
+    if !needs_callers || !archive.aggregate.table_lacks_callers() {
         return Ok(());
     }
     Err("this trace has so many call paths that the callers of the rare ones are not here, so figures by \

@@ -368,6 +368,12 @@ impl Aggregate {
         self.paths.missing()
     }
 
+    /// Whether blocks of the table may lack callers, so that what is selected by callers cannot
+    /// be counted from it.
+    pub fn table_lacks_callers(&self) -> bool {
+        self.paths.table_lacks_callers()
+    }
+
     /// How many nodes the tree of call paths has.
     pub fn nodes(&self) -> usize {
         self.paths.len()

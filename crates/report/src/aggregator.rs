@@ -62,6 +62,7 @@ impl Aggregator {
         let mut aggregate = Aggregate::new(scale, most_paths);
         if options.most_blocks > 0 {
             aggregate.classes = Classes::kept();
+            aggregate.paths.keep_for_table(options.most_blocks);
         }
         let promoted_path = aggregate.add_promoted_path(options.depth);
         let counter = EventCounter {

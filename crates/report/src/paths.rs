@@ -4,10 +4,12 @@
 //! tree reaches its bound, the lightest nodes are dropped, as in lossy counting
 //! (Manku and Motwani, VLDB 2002): their counts move under [`LIGHT`], with the
 //! innermost frame alone, and the innermost of own code. So sums over these stay exact, and the sum of
-//! any call path lacks at most [`Paths::missing`] samples.
+//! any call path lacks at most [`Paths::missing`] samples. Paths of blocks in a table of
+//! blocks stay ([`table_paths`]).
 
 mod pruning;
 mod stand_ins;
+mod table_paths;
 
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ pub use pruning::PathMoves;
 pub(crate) use stand_ins::{
     LIGHT, NOWHERE, domain_frame, domain_of, is_stand_in, source_frame, source_of,
 };
+use table_paths::TablePaths;
 
 /// A node: its index in the list of nodes.
 pub(crate) type Node = u32;
@@ -79,6 +82,10 @@ pub(crate) struct Paths {
     allocated: Vec<u64>,
     most: Bounds,
     missing: u64,
+    /// If a table of blocks is made: the paths that it needs.
+    table: Option<Box<TablePaths>>,
+    /// Blocks that a table has may be of paths without their callers.
+    table_lacks_callers: bool,
 }
 
 impl Paths {
@@ -92,7 +99,14 @@ impl Paths {
             allocated: Vec::new(),
             most,
             missing: 0,
+            table: None,
+            table_lacks_callers: false,
         }
+    }
+
+    /// From now on, the paths of a table of at most so many blocks are not dropped.
+    pub(crate) fn keep_for_table(&mut self, most_rows: usize) {
+        self.table = Some(Box::new(TablePaths::new(most_rows)));
     }
 
     /// No more nodes will be added: from now on, [`Paths::emptied`] takes no time.
@@ -109,6 +123,7 @@ impl Paths {
             links: Vec::new(),
             shared: Some(shared),
             missing: self.missing,
+            table_lacks_callers: self.table_lacks_callers,
             ..Paths::new(self.most)
         }
     }
@@ -139,8 +154,10 @@ impl Paths {
         self.links[node as usize].end != NONE
     }
 
-    pub(crate) fn set_missing(&mut self, missing: u64) {
+    /// Says what was missing from a tree that is read back.
+    pub(crate) fn set_missing(&mut self, missing: u64, table_lacks_callers: bool) {
         self.missing = missing;
+        self.table_lacks_callers = table_lacks_callers;
     }
 
     /// The node of `frame` called from `parent`.
@@ -259,6 +276,15 @@ impl Paths {
         *sum = sum.saturating_add(samples);
     }
 
+    /// A block of so many samples is allocated at this path.
+    #[inline]
+    pub(crate) fn allocate_block(&mut self, path: u32, id: u64, samples: u64) {
+        self.allocate(path, samples);
+        if let Some(table) = &mut self.table {
+            table.add(path, id, samples);
+        }
+    }
+
     pub(crate) fn node(&self, path: u32) -> Node {
         self.nodes[path as usize]
     }
@@ -282,6 +308,11 @@ impl Paths {
     /// The most samples that are missing from the sum of any call path.
     pub(crate) fn missing(&self) -> u64 {
         self.missing
+    }
+
+    /// Whether blocks that a table has may be of paths without their callers.
+    pub(crate) fn table_lacks_callers(&self) -> bool {
+        self.table_lacks_callers
     }
 }
 

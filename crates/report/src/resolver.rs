@@ -155,7 +155,7 @@ impl Resolver {
         let samples = allocation.samples.min(MOST_SAMPLES);
         let known = paths.count();
         let path = paths.path(node);
-        paths.allocate(path, samples);
+        paths.allocate_block(path, id, samples);
         let kind = ResolvedKind::Alloc(source);
         let is_new = path as usize == known;
         let frames = if is_new { self.site_pair(frames, paths, node) } else { SitePair::default() };

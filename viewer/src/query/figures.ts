@@ -323,7 +323,11 @@ export type Info = { name: string, executable: string, host: string, pid: number
 /**
  * The rows of the table, and how many blocks each stands for.
  */
-blocks: number, blocks_one_in: number, selected: boolean, totals: Totals, timeline: ReportTimeline, limits: Limits, labels: Array<string>, domains: Array<number>, sources: Array<string>, files: Array<string>, notes: Array<string>, };
+blocks: number, blocks_one_in: number, selected: boolean, totals: Totals, timeline: ReportTimeline, limits: Limits, 
+/**
+ * Blocks may lack callers, so that there are no figures with a filter by them.
+ */
+table_lacks_callers: boolean, labels: Array<string>, domains: Array<number>, sources: Array<string>, files: Array<string>, notes: Array<string>, };
 
 /**
  * A line over time.

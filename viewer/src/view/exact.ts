@@ -28,8 +28,8 @@ export const canBeExact = computed(() => {
     const state = traces.value[at];
     // One that is followed is not read again.
     if (followed.value[at] || state === undefined || !("info" in state)) return false;
-    const { blocks_one_in, limits } = state.info;
-    return blocks_one_in > 1 || (needsCallers && limits.samples_missing_from_callers > 0);
+    const { blocks_one_in, table_lacks_callers } = state.info;
+    return blocks_one_in > 1 || (needsCallers && table_lacks_callers);
   };
   // A reading does not look at the file beside the trace.
   if (metric === "major" && majorBegan.value !== null) return false;

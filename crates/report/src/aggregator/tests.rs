@@ -1,6 +1,7 @@
 //! Bounds on memory cost precision, not truth.
 
 use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Location, Source};
+use regex::bytes::Regex;
 
 use super::*;
 use crate::aggregate::Metric;
@@ -9,6 +10,7 @@ use crate::block_counter::OverTime;
 use crate::depth::Depth;
 use crate::own_code::SiteFrame;
 use crate::rows::{By, Grouping};
+use crate::select::Selection;
 use crate::stacks::StackShape;
 use crate::thinning::scramble;
 use crate::trace_ending::TraceEnding;
@@ -165,6 +167,43 @@ fn a_pruned_tree_has_the_same_sites_and_totals() {
         assert_eq!(pruned.total(metric), whole.total(metric));
     }
     assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak));
+}
+
+/// A tree that is pruned keeps the callers of what is in the table of blocks.
+#[test]
+fn a_table_gives_the_figures_of_a_filter_whatever_was_pruned() {
+    let mut table = LocationTable::default();
+    for code in (10..3010).chain(5000..5007) {
+        let (file, definition) = (&b"x.ml"[..], format!("f{}", code % 10));
+        let definition = definition.as_bytes();
+        table.insert(code, &[Location { file, line: 1, start_char: 0, end_char: 0, definition }]);
+    }
+    let read = |options, bounds, most_live| {
+        let mut aggregator = Aggregator::bounded(&info(RATE), options, most_live, bounds);
+        (0..40_000).for_each(|id| with_events(id, &mut |event| aggregator.event(event, &table)));
+        aggregator.finish_with_blocks()
+    };
+    for most_blocks in [100_000, 1_000] {
+        let whole = Options { depth: Depth::Whole, most_blocks, ..Options::default() };
+        let (whole, blocks) = read(whole, Bounds { nodes: 2000, paths: 2000 }, live::MOST);
+        assert!(whole.missing_from_paths() > 0 && !whole.table_lacks_callers());
+        for pattern in ["f3", "f[12]", "f7"] {
+            let include = vec![Regex::new(pattern).unwrap()];
+            let selection = Selection { include, ..Selection::default() };
+            let options = Options { selection, ..Options::default() };
+            let (expected, _) = read(options.clone(), Bounds::USUAL, live::MOST);
+            let found = blocks.aggregate(&whole, &table, &options);
+            for metric in [Metric::Allocated, Metric::Live, Metric::Promoted] {
+                let (found_samples, samples) = (found.total(metric), expected.total(metric));
+                if most_blocks == 100_000 {
+                    assert_eq!(found_samples, samples, "{pattern} {metric:?}");
+                }
+                let estimate = found.estimate(metric, found_samples);
+                let apart = (estimate.bytes - expected.estimate(metric, samples).bytes).abs();
+                assert!(apart <= 4.0 * estimate.error, "{pattern} {metric:?}: {estimate:?}");
+            }
+        }
+    }
 }
 
 #[test]

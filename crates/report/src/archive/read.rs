@@ -132,6 +132,7 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
 
 fn tree(from: &mut Reader<'_>, frames: usize) -> Result<Paths, ArchiveError> {
     let missing = from.number()?;
+    let table_lacks_callers = from.number()? != 0;
     let nodes = from.length()?;
     let mut paths = Paths::new(Bounds::USUAL);
     for node in 1..nodes as u64 {
@@ -154,7 +155,7 @@ fn tree(from: &mut Reader<'_>, frames: usize) -> Result<Paths, ArchiveError> {
         }
         paths.path(last as u32);
     }
-    paths.set_missing(missing);
+    paths.set_missing(missing, table_lacks_callers);
     Ok(paths)
 }
 

@@ -89,6 +89,7 @@ fn figures(out: &mut Writer, aggregate: &Aggregate) {
 fn tree(out: &mut Writer, aggregate: &Aggregate) {
     let paths = &aggregate.paths;
     out.number(paths.missing());
+    out.number(u64::from(paths.table_lacks_callers()));
     out.number(paths.len() as u64);
     for node in 1..paths.len() as u32 {
         out.number(u64::from(node - paths.parent(node)));

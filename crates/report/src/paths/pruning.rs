@@ -54,11 +54,14 @@ impl Paths {
         own
     }
 
-    /// Drops the lightest nodes, at least half of all, and numbers the paths anew. Of a path that is dropped, its
+    /// Drops the lightest nodes, at least half of all but those that the table of blocks needs, and numbers the paths anew. Of a path that is dropped, its
     /// innermost frame stays, and its innermost frame of own code.
     pub(crate) fn prune(&mut self, is_own: impl Fn(u32) -> bool) -> PathMoves {
         let own = self.own_nodes(is_own);
         let weights = self.weights();
+        let mut table = self.table.take();
+        let needed = table.as_mut().map(|table| table.needed_nodes(self)).unwrap_or_default();
+        let is_needed = |node: usize| needed.get(node).copied().unwrap_or(false);
         let mut ordered = weights.clone();
         let keep = self.links.len() / 2;
         let rank = ordered.len().saturating_sub(keep + 1);
@@ -78,7 +81,7 @@ impl Paths {
         moved[ROOT as usize] = ROOT;
         for (node, &NodeLinks { parent, frame, .. }) in self.links.iter().enumerate().skip(1) {
             let parent = moved[parent as usize];
-            let stays = weights[node] > lightest || frame == LIGHT;
+            let stays = weights[node] > lightest || is_needed(node) || frame == LIGHT;
             if parent != NONE && (stays || tree.frame(parent) == LIGHT) {
                 moved[node] = tree.add_child(parent, frame);
             }
@@ -100,11 +103,16 @@ impl Paths {
             tree.allocate(path, allocated);
             path
         });
-        let to = paths.collect();
+        let to: Vec<u32> = paths.collect();
         // Innermost frames are never dropped. If they alone fill the tree, it must grow,
         // or it would be pruned for each of them.
         tree.most.nodes = tree.most.nodes.max(tree.links.len() * 2);
         tree.most.paths = tree.most.paths.max(tree.nodes.len() * 2);
+        if let Some(table) = &mut table {
+            table.move_paths(&to, tree.nodes.len());
+        }
+        tree.table_lacks_callers = table.as_ref().is_none_or(|table| table.is_incomplete());
+        tree.table = table;
         let moves = PathMoves { to, count: tree.nodes.len() };
         *self = tree;
         moves
