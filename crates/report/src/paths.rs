@@ -149,11 +149,6 @@ impl Paths {
         self.links.push(NodeLinks::new(parent, frame));
     }
 
-    /// Whether a path ends at this node.
-    pub(crate) fn has_path(&self, node: Node) -> bool {
-        self.links[node as usize].end != NONE
-    }
-
     /// Says what was missing from a tree that is read back.
     pub(crate) fn set_missing(&mut self, missing: u64, table_lacks_callers: bool) {
         self.missing = missing;

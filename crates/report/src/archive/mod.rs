@@ -7,7 +7,9 @@
 //! take much more memory than the input.
 
 mod bytes;
+mod callees;
 mod read;
+mod tree;
 mod write;
 
 use heaptap_trace::{LocationTable, TraceInfo};
@@ -21,7 +23,7 @@ pub use bytes::ArchiveError;
 const MAGIC: &[u8] = b"heaptap archive ";
 
 /// Changes with every change of the layout.
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 
 /// A trace that was read to its end.
 pub struct Archive {

@@ -1,8 +1,10 @@
 //! Reads an archive, trusting nothing.
 
-use heaptap_trace::{Code, Location, LocationTable, TraceInfo};
+use heaptap_codec::varint::unfold;
+use heaptap_trace::{Code, Location, LocationTable, Source, TraceInfo};
 
 use super::bytes::{ArchiveError, Reader};
+use super::tree;
 use super::write::source_of;
 use super::{Archive, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
@@ -12,7 +14,7 @@ use crate::counts::Counts;
 use crate::estimate::Scale;
 use crate::frames::Frames;
 use crate::lifetimes::Lifetimes;
-use crate::paths::{Bounds, LIGHT, NOWHERE, Paths};
+use crate::paths::Bounds;
 use crate::peak::Peak;
 use crate::timeline::{Bucket, Timeline};
 use crate::trace_ending::TraceEnding;
@@ -36,7 +38,7 @@ impl Archive {
         let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size / 8) };
         let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
         figures(&mut from, &mut aggregate)?;
-        aggregate.paths = tree(&mut from, codes.len())?;
+        aggregate.paths = tree::read(&mut from, codes.len())?;
         aggregate.paths.complete();
         counts(&mut from, &mut aggregate)?;
         aggregate.classes = classes(&mut from, aggregate.peak.number())?;
@@ -130,35 +132,6 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
     Ok(())
 }
 
-fn tree(from: &mut Reader<'_>, frames: usize) -> Result<Paths, ArchiveError> {
-    let missing = from.number()?;
-    let table_lacks_callers = from.number()? != 0;
-    let nodes = from.length()?;
-    let mut paths = Paths::new(Bounds::USUAL);
-    for node in 1..nodes as u64 {
-        let up = from.number()?;
-        if up == 0 || up > node {
-            return Err(from.error("a call has no caller"));
-        }
-        let frame = from.small::<u32>()?.wrapping_sub(3);
-        if frame as usize >= frames && frame != LIGHT && frame != NOWHERE {
-            return Err(from.error("a frame has no location"));
-        }
-        paths.append((node - up) as u32, frame);
-    }
-    let count = from.length()?;
-    let mut last = 0;
-    for _ in 0..count {
-        last = from.step(last)?;
-        if last == 0 || last >= paths.len() as u64 || paths.has_path(last as u32) {
-            return Err(from.error("a call path has no end"));
-        }
-        paths.path(last as u32);
-    }
-    paths.set_missing(missing, table_lacks_callers);
-    Ok(paths)
-}
-
 fn counts(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), ArchiveError> {
     let peak_number = aggregate.peak.number();
     let settled = Counts { peak_number, ..Counts::default() };
@@ -168,6 +141,7 @@ fn counts(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archiv
             *column(counts) = from.number()?;
         }
     }
+    aggregate.counts.iter_mut().for_each(add_to_live);
     Ok(())
 }
 
@@ -181,6 +155,11 @@ const COLUMNS: [fn(&mut Counts) -> &mut u64; 7] = [
     |counts| &mut counts.died,
     |counts| &mut counts.carried,
 ];
+
+/// What was alive at the peak is written as a difference.
+fn add_to_live(counts: &mut Counts) {
+    counts.peak = counts.live.wrapping_add(unfold(counts.peak));
+}
 
 fn classes(from: &mut Reader<'_>, peak: u64) -> Result<Classes, ArchiveError> {
     if from.below(2)? == 0 {
@@ -196,45 +175,58 @@ fn classes(from: &mut Reader<'_>, peak: u64) -> Result<Classes, ArchiveError> {
         for column in COLUMNS {
             *column(&mut counts) = from.number()?;
         }
+        add_to_live(&mut counts);
         all.push(counts);
     }
     Classes::of(keys, all).ok_or(from.error("there are too many domains"))
 }
 
+/// A row before its columns are read.
+const NO_BLOCK: BlockRow = BlockRow {
+    id: 0,
+    birth: 0,
+    promotion: NEVER,
+    death: NEVER,
+    length: 0,
+    samples: 0,
+    path: 0,
+    domain: 0,
+    source: Source::Minor,
+    ended: false,
+};
+
 fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveError> {
     let level = from.below(64)? as u32;
-    let mut last = 0;
-    let mut rows = from.list(|from| {
-        last = from.step(last)?;
-        Ok(BlockRow {
-            id: last,
-            birth: 0,
-            promotion: NEVER,
-            death: NEVER,
-            length: 0,
-            samples: 0,
-            path: 0,
-            domain: 0,
-            source: heaptap_trace::Source::Minor,
-            ended: false,
-        })
-    })?;
-    if u32::try_from(rows.len()).is_err() {
+    let count = from.length()?;
+    if u32::try_from(count).is_err() {
         return Err(from.error("there are too many blocks"));
+    }
+    let mut rows = vec![NO_BLOCK; count];
+    if level == 0 {
+        let mut last = 0;
+        for row in &mut rows {
+            last = from.step(last)?;
+            row.id = last;
+        }
     }
     let mut last = 0;
     for row in &mut rows {
         last = from.step(last)?;
         row.birth = last;
     }
+    let mut last = 0;
+    for row in &mut rows {
+        last = from.step(last)?;
+        row.path = u32::try_from(last)
+            .ok()
+            .filter(|&path| (path as usize) < paths)
+            .ok_or(from.error("a block has no call path"))?;
+    }
     for row in &mut rows {
         row.length = from.number()?;
     }
     for row in &mut rows {
         row.samples = from.number()?.min(crate::live::MOST_SAMPLES);
-    }
-    for row in &mut rows {
-        row.path = from.below(paths)? as u32;
     }
     for row in &mut rows {
         row.domain = from.small()?;
@@ -260,10 +252,11 @@ fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, A
         Ok(BlockEnd { row: 0, births: births as u32, kind: EndKind::Replaced })
     })?;
     let mut ended = vec![false; rows.len()];
+    let mut last = 0;
     for end in &mut ends {
         let coded = from.number()?;
-        let row = u64::from(end.births).checked_sub(coded >> 2).filter(|_| coded > 3);
-        let row = row.and_then(|row| u32::try_from(row).ok()).filter(|&row| {
+        last = unfold(coded >> 2).wrapping_add(last);
+        let row = u32::try_from(last).ok().filter(|&row| row < end.births).filter(|&row| {
             ended.get_mut(row as usize).is_some_and(|ended| !std::mem::replace(ended, true))
         });
         end.row = row.ok_or(from.error("a block ends before it began, or twice"))?;

@@ -1,11 +1,13 @@
 //! Writes an archive.
 
+use heaptap_codec::varint::fold;
 use heaptap_trace::{LocationTable, Source};
 
 use super::bytes::Writer;
+use super::tree::{self, PathOrder};
 use super::{ArchiveParts, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
-use crate::blocks::{BlockRow, BlockTable, NEVER, TraceEnd};
+use crate::blocks::{BlockEnd, BlockRow, BlockTable, NEVER, TraceEnd};
 use crate::counts::Counts;
 use crate::frames::Frames;
 use crate::trace_ending::TraceEnding;
@@ -22,8 +24,9 @@ impl ArchiveParts<'_> {
         out.list(self.notices, |out, notice| out.bytes(notice.as_bytes()));
         locations(&mut out, &self.aggregate.frames, self.locations);
         figures(&mut out, self.aggregate);
-        tree(&mut out, self.aggregate);
-        blocks(&mut out, self.blocks);
+        let order = tree::write(&mut out, &self.aggregate.paths);
+        counts(&mut out, self.aggregate, &order.paths);
+        blocks(&mut out, self.blocks, &order);
         out.list(self.answers, |out, (query, result)| {
             out.bytes(query.as_bytes());
             out.bytes(result.as_bytes());
@@ -85,28 +88,11 @@ fn figures(out: &mut Writer, aggregate: &Aggregate) {
     out.list(classes, |out, &samples| out.number(samples));
 }
 
-/// Nodes, then paths with their counts, then classes with theirs.
-fn tree(out: &mut Writer, aggregate: &Aggregate) {
-    let paths = &aggregate.paths;
-    out.number(paths.missing());
-    out.number(u64::from(paths.table_lacks_callers()));
-    out.number(paths.len() as u64);
-    for node in 1..paths.len() as u32 {
-        out.number(u64::from(node - paths.parent(node)));
-        // The frames that stand for others are the largest numbers: they wrap to the
-        // smallest.
-        out.number(u64::from(paths.frame(node).wrapping_add(3)));
-    }
-    out.number(paths.count() as u64);
-    let mut last = 0;
-    for path in 0..paths.count() as u32 {
-        let node = u64::from(paths.node(path));
-        out.step(last, node);
-        last = node;
-    }
+/// The counts of paths, in this order, then classes with theirs.
+fn counts(out: &mut Writer, aggregate: &Aggregate, paths: &[u32]) {
     for column in COLUMNS {
-        for counts in &aggregate.counts {
-            out.number(column(counts));
+        for &path in paths {
+            out.number(column(&aggregate.counts[path as usize]));
         }
     }
     out.number(u64::from(aggregate.classes.is_kept()));
@@ -125,14 +111,20 @@ fn tree(out: &mut Writer, aggregate: &Aggregate) {
 const COLUMNS: [fn(&Counts) -> u64; 7] = [
     |counts| counts.allocated,
     |counts| counts.promoted,
-    |counts| counts.live.saturating_add(counts.ended),
+    live,
     |counts| counts.survived,
-    |counts| counts.peak,
+    // Mostly what is live or nothing.
+    |counts| fold(counts.peak.wrapping_sub(live(counts))),
     |counts| counts.died,
     |counts| counts.carried,
 ];
 
-fn blocks(out: &mut Writer, table: &BlockTable) {
+/// Alive at the end of their trace.
+fn live(counts: &Counts) -> u64 {
+    counts.live.saturating_add(counts.ended)
+}
+
+fn blocks(out: &mut Writer, table: &BlockTable, order: &PathOrder) {
     out.number(u64::from(table.level));
     out.number(table.rows.len() as u64);
     let mut steps = |column: fn(&BlockRow) -> u64| {
@@ -142,12 +134,20 @@ fn blocks(out: &mut Writer, table: &BlockTable) {
             last = column(row);
         }
     };
-    steps(|row| row.id);
+    // The rows of a table that was thinned go by their numbers.
+    if table.level == 0 {
+        steps(|row| row.id);
+    }
     steps(|row| row.birth);
-    let columns: [fn(&BlockRow) -> u64; 6] = [
+    let mut last = 0;
+    for row in &table.rows {
+        let path = u64::from(order.numbers[row.path as usize]);
+        out.step(last, path);
+        last = path;
+    }
+    let columns: [fn(&BlockRow) -> u64; 5] = [
         |row| row.length,
         |row| row.samples,
-        |row| u64::from(row.path),
         |row| u64::from(row.domain),
         |row| row.source as u64,
         // 0 for never.
@@ -164,16 +164,7 @@ fn blocks(out: &mut Writer, table: &BlockTable) {
             out.number(column(row));
         }
     }
-    births(out, table.ends.iter().map(|end| end.births));
-    for end in &table.ends {
-        out.number(u64::from(end.births - end.row) << 2 | end.kind as u64);
-    }
-    let mut last = 0;
-    for end in &table.ends {
-        let death = table.rows[end.row as usize].death;
-        out.step(last, death);
-        last = death;
-    }
+    ends(out, table);
     births(out, table.promotions.iter().map(|promotion| promotion.births));
     for promotion in &table.promotions {
         out.number(u64::from(promotion.births - promotion.row));
@@ -186,6 +177,33 @@ fn blocks(out: &mut Writer, table: &BlockTable) {
         out.number(u64::from(end.ending == TraceEnding::Continued));
         last = end;
     });
+}
+
+/// What ends at one time, between the same births, has no order: the rows are sorted.
+fn ends(out: &mut Writer, table: &BlockTable) {
+    let death = |end: &BlockEnd| table.rows[end.row as usize].death;
+    let mut ends = table.ends.clone();
+    let mut rest = &mut ends[..];
+    let mut passed = 0;
+    for at in table.trace_ends.iter().map(|end| end.ends as usize).chain([table.ends.len()]) {
+        let (of_trace, later) = rest.split_at_mut(at - passed);
+        let together = |one: &BlockEnd, other: &BlockEnd| {
+            one.births == other.births && death(one) == death(other)
+        };
+        of_trace.chunk_by_mut(together).for_each(|batch| batch.sort_unstable_by_key(|end| end.row));
+        (rest, passed) = (later, at);
+    }
+    births(out, ends.iter().map(|end| end.births));
+    let mut last = 0;
+    for end in &ends {
+        out.number(fold(u64::from(end.row).wrapping_sub(last)) << 2 | end.kind as u64);
+        last = u64::from(end.row);
+    }
+    let mut last = 0;
+    for end in &ends {
+        out.step(last, death(end));
+        last = death(end);
+    }
 }
 
 /// How many blocks had begun before each of these, which grows.

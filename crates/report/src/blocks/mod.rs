@@ -33,6 +33,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// The life of a block. Times are microseconds since the start of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockRow {
+    /// A table that was thinned and then read from an archive has zeros instead.
     pub(crate) id: u64,
     pub(crate) birth: u64,
     /// When it moved to the old generation, or [`NEVER`].
@@ -164,7 +165,8 @@ impl BlockTable {
     pub fn estimator(&self, scale: Scale) -> impl Fn(u64) -> Estimate {
         let mut clusters = Clusters::default();
         let view = self.view();
-        self.rows.iter().for_each(|row| clusters.add(&view.block(row, row.path)));
+        let rows = self.rows.iter().enumerate();
+        rows.for_each(|(number, row)| clusters.add(&view.block(number, row.path)));
         let (level, cluster) = (self.level, clusters.mean(self.level));
         move |samples| scale.thinned(samples, level, cluster)
     }

@@ -142,7 +142,7 @@ impl TableView<'_> {
         let seen = TableView { old_before: NEVER, ..*self };
         let rows = seen.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
         let alive = rows.filter(|(_, row)| !seen.is_over(row) || row.ended);
-        let blocks = alive.map(|(_, row)| seen.block(row, 0));
+        let blocks = alive.map(|(number, _)| seen.block(number, 0));
         aggregate.live_young = blocks.filter(|block| !block.old).map(|block| block.weight()).sum();
         aggregate
     }

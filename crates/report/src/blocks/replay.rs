@@ -93,7 +93,7 @@ impl TableView<'_> {
             replay.end_all(number as u32);
             let path = replay.paths[number];
             if path != NOT_SELECTED {
-                let block = self.block(row, path);
+                let block = self.block(number, path);
                 clusters.add(&block);
                 replay.birth(row, &block);
             }
@@ -104,16 +104,18 @@ impl TableView<'_> {
         counter.advance(time, self.level);
         counter.aggregate.cluster = clusters.mean(self.level);
         let is_kept = |row: &BlockRow| !self.is_over(row) || (row.ended && keep);
-        let alive = self.rows.iter().zip(paths).filter(|(row, _)| is_kept(row));
-        let alive = alive.filter(|&(_, &path)| path != NOT_SELECTED);
-        counter.settle(alive.map(|(row, &path)| self.block(row, path)), self.level);
+        let alive = self.rows.iter().zip(paths).enumerate().filter(|(_, (row, _))| is_kept(row));
+        let alive = alive.filter(|&(_, (_, &path))| path != NOT_SELECTED);
+        counter.settle(alive.map(|(number, (_, &path))| self.block(number, path)), self.level);
         counter.aggregate
     }
 
     /// A row as it counts. Whether it is old matters at its end only.
-    pub(super) fn block(&self, row: &BlockRow, path: u32) -> Block {
+    pub(super) fn block(&self, number: usize, path: u32) -> Block {
+        let row = &self.rows[number];
         Block {
-            id: row.id,
+            // Only parts of a block's samples depend on it, which are drawn at random.
+            id: if self.level == 0 { row.id } else { number as u64 },
             path,
             samples: row.samples,
             level: level_of(row.samples, self.level),
@@ -267,7 +269,8 @@ impl Replay<'_> {
         }
         self.counter.advance(row.promotion, self.table.level);
         self.paths[number as usize] = path;
-        let (from, to) = (self.table.block(row, from), self.table.block(row, path));
+        let at = number as usize;
+        let (from, to) = (self.table.block(at, from), self.table.block(at, path));
         self.counter.moved(&from, &to);
     }
 
@@ -301,7 +304,6 @@ impl Replay<'_> {
     /// The block of a row that is selected.
     fn selected(&self, end: BlockEnd) -> Option<Block> {
         let path = self.paths[end.row as usize];
-        let row = &self.table.rows[end.row as usize];
-        (path != NOT_SELECTED).then(|| self.table.block(row, path))
+        (path != NOT_SELECTED).then(|| self.table.block(end.row as usize, path))
     }
 }

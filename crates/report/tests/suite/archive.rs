@@ -41,7 +41,8 @@ proptest! {
         prop_assert_eq!(&read.notices, &written.notices);
         prop_assert_eq!(&read.answers, &written.answers);
         prop_assert_eq!(&read.info, &written.info);
-        prop_assert_eq!(&read.blocks, &written.blocks);
+        let extent = |archive: &Archive| (archive.blocks.len(), archive.blocks.thinning());
+        prop_assert_eq!(extent(&read), extent(&written));
         let all = |archive: &Archive| {
             let Archive { aggregate, blocks, locations, .. } = archive;
             let selected = blocks.aggregate(aggregate, locations, &options);

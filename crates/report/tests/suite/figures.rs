@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use heaptap_report::rows::{By, Grouping};
 use heaptap_report::{
-    ALL_SITE_FRAMES, Aggregate, Counts, Depth, Metric, Options, OverTime, StackShape,
+    ALL_SITE_FRAMES, Aggregate, Counts, Depth, Metric, Options, OverTime, Stack, StackShape,
 };
 use heaptap_trace::LocationTable;
 
@@ -34,10 +34,15 @@ pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Op
     }
     if options.depth == Depth::Whole {
         let stacks = aggregate.stacks(table, By::Location, StackShape::default());
-        for stack in stacks.iter() {
-            let flows = stack.flows();
-            writeln!(text, "{:?} {} {flows:?}", stack.sites(), counts(&stack.counts)).unwrap();
-        }
+        let line = |stack: Stack<'_>| {
+            let sites = stack.sites().into_iter().map(|site| &stacks.sites()[site as usize]);
+            let sites: Vec<_> = sites.collect();
+            format!("{sites:?} {} {:?}\n", counts(&stack.counts), stack.flows())
+        };
+        // Their order is that of the tree, which an archive has in another one.
+        let mut lines: Vec<String> = stacks.iter().map(line).collect();
+        lines.sort();
+        text.extend(lines);
         writeln!(text, "{:?}", aggregate.hot(table, By::Function, Metric::Live, 0.1, true))
             .unwrap();
     }
