@@ -174,8 +174,10 @@ impl Aggregate {
         if depth != Depth::Source {
             return None;
         }
-        let node = self.paths.child(ROOT, source_frame(Source::Major));
+        let frame = source_frame(Source::Major);
+        let node = self.paths.child(ROOT, frame);
         let path = self.paths.path(node);
+        self.growth.add_path(path, SitePair { innermost: frame, own: frame });
         self.counts.resize(self.paths.count(), Counts::default());
         Some(path)
     }
