@@ -7,6 +7,8 @@
 //! workspace that is gone, so packages are recognised only if they lie in the workspace or have
 //! an absolute path.
 
+use std::sync::Arc;
+
 use heaptap_trace::{Code, Location, LocationTable};
 use serde::{Deserialize, Serialize};
 
@@ -175,24 +177,20 @@ pub(crate) fn is_own_code(code: Code, table: &LocationTable) -> bool {
 pub(crate) struct SiteNodes {
     /// For each node the innermost node of own code on the way to it, or [`ROOT`]; empty if sites are
     /// innermost frames.
-    own: Vec<Node>,
+    own: Arc<Vec<Node>>,
 }
 
 impl SiteNodes {
     pub(crate) fn new(aggregate: &Aggregate, table: &LocationTable, site: SiteFrame) -> Self {
         if site == SiteFrame::Innermost {
-            return SiteNodes { own: Vec::new() };
+            return SiteNodes { own: Arc::default() };
         }
-        let is_own = |&code| is_own_code(code, table);
-        let own_frames: Vec<bool> = aggregate.frames.codes().iter().map(is_own).collect();
-        let paths = &aggregate.paths;
-        let mut own = vec![ROOT; paths.len()];
-        // The number of a parent is below those of its children.
-        for node in 1..paths.len() as Node {
-            let is_own = own_frames.get(paths.frame(node) as usize).copied().unwrap_or(false);
-            own[node as usize] = if is_own { node } else { own[paths.parent(node) as usize] };
-        }
-        SiteNodes { own }
+        let is_own = || {
+            let codes = aggregate.frames.codes().iter();
+            let own: Vec<bool> = codes.map(|&code| is_own_code(code, table)).collect();
+            move |frame| own.get(frame as usize).copied().unwrap_or(false)
+        };
+        SiteNodes { own: aggregate.paths.own_nodes(is_own) }
     }
 
     /// The node of the site of a path that ends at `node`.

@@ -12,7 +12,7 @@ mod stand_ins;
 mod table_paths;
 
 use std::hash::BuildHasher as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
@@ -67,12 +67,24 @@ struct ChildEntry {
     child: Node,
 }
 
+/// A tree to which no node will be added. Selections share it, and what is found of its nodes.
+struct CompleteTree {
+    links: Vec<NodeLinks>,
+    own_nodes: OnceLock<Arc<Vec<Node>>>,
+}
+
+impl CompleteTree {
+    fn new(links: Vec<NodeLinks>) -> Arc<CompleteTree> {
+        Arc::new(CompleteTree { links, own_nodes: OnceLock::new() })
+    }
+}
+
 /// The tree and its paths. What happens to the blocks of a path is counted elsewhere.
 pub(crate) struct Paths {
     links: Vec<NodeLinks>,
     /// The tree in place of `links`, once it is complete. The ends in it are the paths of
     /// the whole trace, also where [`Paths::emptied`] shares it.
-    shared: Option<Arc<Vec<NodeLinks>>>,
+    shared: Option<Arc<CompleteTree>>,
     /// The children of nodes that have more than [`MOST_LISTED`].
     index: HashTable<ChildEntry>,
     hash: DefaultHashBuilder,
@@ -112,13 +124,13 @@ impl Paths {
     /// No more nodes will be added: from now on, [`Paths::emptied`] takes no time.
     pub(crate) fn complete(&mut self) {
         if self.shared.is_none() {
-            self.shared = Some(Arc::new(std::mem::take(&mut self.links)));
+            self.shared = Some(CompleteTree::new(std::mem::take(&mut self.links)));
         }
     }
 
     /// The same tree without paths. No node can be added to it.
     pub(crate) fn emptied(&self) -> Self {
-        let shared = self.shared.clone().unwrap_or_else(|| Arc::new(self.links.clone()));
+        let shared = self.shared.clone().unwrap_or_else(|| CompleteTree::new(self.links.clone()));
         Paths {
             links: Vec::new(),
             shared: Some(shared),
@@ -140,8 +152,21 @@ impl Paths {
         Some(self.links()[node as usize].end).filter(|&end| end != NONE)
     }
 
+    /// For each node the innermost of own code on the way to it, or the root. In a complete tree they
+    /// are found once. `prepare` returns what tells whether a frame is own code.
+    pub(crate) fn own_nodes<F: Fn(u32) -> bool>(
+        &self,
+        prepare: impl FnOnce() -> F,
+    ) -> Arc<Vec<Node>> {
+        let find = || Arc::new(own_nodes(self.links(), prepare()));
+        match &self.shared {
+            Some(shared) => Arc::clone(shared.own_nodes.get_or_init(find)),
+            None => find(),
+        }
+    }
+
     fn links(&self) -> &[NodeLinks] {
-        self.shared.as_deref().unwrap_or(&self.links)
+        self.shared.as_ref().map_or(&self.links, |shared| &shared.links)
     }
 
     /// Adds a node that is not there. The tree cannot be searched afterwards.
@@ -309,6 +334,16 @@ impl Paths {
     pub(crate) fn table_lacks_callers(&self) -> bool {
         self.table_lacks_callers
     }
+}
+
+fn own_nodes(links: &[NodeLinks], is_own: impl Fn(u32) -> bool) -> Vec<Node> {
+    let mut own = vec![ROOT; links.len()];
+    // The number of a parent is below those of its children.
+    for (node, links) in links.iter().enumerate().skip(1) {
+        let is_own = is_own(links.frame);
+        own[node] = if is_own { node as Node } else { own[links.parent as usize] };
+    }
+    own
 }
 
 fn hash_of(hash: &DefaultHashBuilder, parent: Node, frame: u32) -> u64 {

@@ -194,12 +194,22 @@ impl Aggregate {
         let grouping = grouping.into();
         let sites = Sites::new(table, grouping);
         let nodes = SiteNodes::new(self, table, grouping.site);
-        let mut keys: HashMap<Frame, Key> = HashMap::new();
-        let mut sums: HashMap<Key, Counts> = HashMap::new();
+        // There may be a million paths, but hardly so many frames.
+        let mut of_frames: Vec<Option<(Frame, Counts)>> = vec![None; self.frames.codes().len()];
+        let mut of_others: HashMap<Frame, Counts> = HashMap::new();
         for (path, counts) in self.counts.iter().enumerate() {
-            let frame = self.frame(nodes.of(self.paths.node(path as u32)));
-            let key = *keys.entry(frame).or_insert_with(|| sites.key(frame));
-            sums.entry(key).or_default().add(counts);
+            let node = nodes.of(self.paths.node(path as u32));
+            let sum = match of_frames.get_mut(self.paths.frame(node) as usize) {
+                Some(sum) => {
+                    &mut sum.get_or_insert_with(|| (self.frame(node), Counts::default())).1
+                }
+                None => of_others.entry(self.frame(node)).or_default(),
+            };
+            sum.add(counts);
+        }
+        let mut sums: HashMap<Key, Counts> = HashMap::new();
+        for (frame, counts) in of_frames.into_iter().flatten().chain(of_others) {
+            sums.entry(sites.key(frame)).or_default().add(&counts);
         }
         // Different keys may have the same site: functions of one module, and frames
         // without a location.

@@ -3,7 +3,8 @@
 //! A block is selected by facts that are known at its allocation. Its lifetime is
 //! not: [`crate::lifespans`] finds it in a separate pass.
 
-use heaptap_trace::{Location, LocationTable, Source};
+use hashbrown::HashMap;
+use heaptap_trace::{Code, Location, LocationTable, NameId, NamedLocation, Source};
 use regex::bytes::Regex;
 
 use crate::names::shown;
@@ -74,6 +75,19 @@ impl Selection {
     /// Whether the selection depends on frames.
     pub(crate) fn looks_at_frames(&self) -> bool {
         !(self.include.is_empty() && self.exclude.is_empty() && self.labels.is_empty())
+    }
+
+    /// The patterns that match each of these frames. Names occur in many, and are matched once.
+    pub(crate) fn marks_of_all(&self, codes: &[Code], table: &LocationTable) -> Vec<Marks> {
+        let mut known: HashMap<(NameId, NameId, bool), Marks> = HashMap::new();
+        let mut marks = |named: &NamedLocation| {
+            // Whether it is a label depends on nothing else.
+            let key = (named.definition, named.file, named.line == 0);
+            *known.entry(key).or_insert_with(|| self.location_marks(&table.named(named)))
+        };
+        let of_code =
+            |&code| table.get(code).unwrap_or(&[]).iter().fold(0, |all, it| all | marks(it));
+        codes.iter().map(of_code).collect()
     }
 
     /// The patterns that match a frame.

@@ -44,8 +44,7 @@ impl SelectedPaths {
         if !selection.looks_at_frames() {
             return SelectedPaths(None);
         }
-        let of_frames: Vec<Marks> =
-            whole.frames.codes().iter().map(|&code| selection.marks(code, locations)).collect();
+        let of_frames = selection.marks_of_all(whole.frames.codes(), locations);
         let mut of_nodes: Vec<Marks> = vec![0; whole.paths.len()];
         for node in 1..whole.paths.len() {
             let parent = of_nodes[whole.paths.parent(node as u32) as usize];

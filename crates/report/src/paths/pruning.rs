@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 
-use super::{LIGHT, NONE, Node, NodeLinks, Paths, ROOT, hash_of};
+use super::{LIGHT, NONE, NodeLinks, Paths, ROOT, hash_of};
 
 /// The new numbers of all paths, after the lightest were dropped.
 #[derive(Debug)]
@@ -44,20 +44,11 @@ impl Paths {
         weights
     }
 
-    /// For each node the innermost of own code on the way to it, or the root.
-    fn own_nodes(&self, is_own: impl Fn(u32) -> bool) -> Vec<Node> {
-        let mut own = vec![ROOT; self.links.len()];
-        for (node, links) in self.links.iter().enumerate().skip(1) {
-            let is_own = is_own(links.frame);
-            own[node] = if is_own { node as Node } else { own[links.parent as usize] };
-        }
-        own
-    }
-
-    /// Drops the lightest nodes, at least half of all but those that the table of blocks needs, and numbers the paths anew. Of a path that is dropped, its
-    /// innermost frame stays, and its innermost frame of own code.
+    /// Drops the lightest nodes, at least half of all but those that the table of blocks needs, and
+    /// numbers the paths anew. Of a path that is dropped, its innermost frame stays, and its innermost
+    /// frame of own code.
     pub(crate) fn prune(&mut self, is_own: impl Fn(u32) -> bool) -> PathMoves {
-        let own = self.own_nodes(is_own);
+        let own = self.own_nodes(|| is_own);
         let weights = self.weights();
         let mut table = self.table.take();
         let needed = table.as_mut().map(|table| table.needed_nodes(self)).unwrap_or_default();
