@@ -305,14 +305,17 @@ impl Paths {
         }
     }
 
+    #[inline]
     pub(crate) fn node(&self, path: u32) -> Node {
         self.nodes[path as usize]
     }
 
+    #[inline]
     pub(crate) fn parent(&self, node: Node) -> Node {
         self.links()[node as usize].parent
     }
 
+    #[inline]
     pub(crate) fn frame(&self, node: Node) -> u32 {
         self.links()[node as usize].frame
     }
