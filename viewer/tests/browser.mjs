@@ -29,10 +29,18 @@ process.on("exit", () => rmSync(work, { recursive: true, force: true }));
 let written;
 /** The path of a trace or a snapshot: one that viewer_traces writes, or one in the repository. */
 export async function trace(name) {
-  if (name.includes("/")) return join(root, name);
+  if (name.includes("/")) return resolve(root, name);
   written ??= run(traceWriter, [work]);
   await written;
   return join(work, name);
+}
+
+let rare;
+/** A trace of which nearly every block has a call path of its own, which only some tests need. */
+export async function rarePaths() {
+  rare ??= run(traceWriter, [work, "rare-paths.ctf"]);
+  await rare;
+  return join(work, "rare-paths.ctf");
 }
 
 /** A trace with these bytes. */
@@ -75,11 +83,17 @@ export async function runIn(cwd, program, ...args) {
   return run(program === "heaptap" ? resolve(heaptap) : program, args, { cwd });
 }
 
-/** What the command line says, as an object. */
-export async function json(...args) {
-  const { stdout } = await run(heaptap, args, { maxBuffer: 1 << 28 });
-  return JSON.parse(stdout);
+/** What the command line prints. Of a defective trace the status is 1, and it is what could be read. */
+export async function printed(...args) {
+  const { stdout } = await run(heaptap, args, { maxBuffer: 1 << 28 }).catch((reason) => {
+    if (reason.code === 1) return reason;
+    throw reason;
+  });
+  return stdout;
 }
+
+/** The same as an object. */
+export const json = async (...args) => JSON.parse(await printed(...args));
 
 const UNITS = ["bytes", "KiB", "MiB", "GiB"];
 /** As crates/cli/src/text/units.rs writes it. */

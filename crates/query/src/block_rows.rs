@@ -42,11 +42,19 @@ impl Rows {
             if self.grouping.by == By::Domain && !self.of_domains.contains_key(&block.domain) {
                 let number = self.add(names.of(Frame::Domain(block.domain)));
                 self.of_domains.insert(block.domain, number);
-            } else if self.grouping.by == By::Source && !self.of_sources.contains_key(&block.source)
-            {
-                let number = self.add(names.of(Frame::Source(block.source)));
-                self.of_sources.insert(block.source, number);
+            } else if self.grouping.by == By::Source {
+                self.number_source(block.source, names);
+                if block.promotion.is_some() {
+                    self.number_source(Source::Major, names);
+                }
             }
+        }
+    }
+
+    fn number_source(&mut self, source: Source, names: &Sites<'_>) {
+        if !self.of_sources.contains_key(&source) {
+            let number = self.add(names.of(Frame::Source(source)));
+            self.of_sources.insert(source, number);
         }
     }
 
@@ -77,6 +85,13 @@ impl Rows {
         };
         // Every block has a row.
         number.copied().unwrap_or(0)
+    }
+
+    /// The number of the row to which a block moves when it is promoted, if that is another one:
+    /// rows that are sources say where a block is.
+    pub(crate) fn of_promoted(&self, block: &SelectedBlock) -> Option<u32> {
+        let may_move = self.grouping.by == By::Source && block.source == Source::Minor;
+        self.of_sources.get(&Source::Major).copied().filter(|_| may_move)
     }
 
     /// The number of a path's row, if rows are frames or labels.

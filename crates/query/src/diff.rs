@@ -3,7 +3,7 @@
 
 use heaptap_report::figures::comparison;
 use heaptap_report::rows::Site;
-use heaptap_report::{Estimate, SingleSample, certain_distance, distance};
+use heaptap_report::{Estimate, SingleSample, certain_distance, distance, is_total_certain};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -198,6 +198,8 @@ impl Trees<'_> {
         }
         let limit = certain_distance(distances.len());
         answer.cells.certain = distances.iter().map(|distance| distance.abs() > limit).collect();
+        // What the tree is of was chosen before its cells were seen, as the total of a table is.
+        answer.cells.certain[0] = is_total_certain(distances[0]);
         answer
     }
 }

@@ -52,9 +52,28 @@ impl Steps {
         evolution.allocated[born] = evolution.allocated[born].saturating_add(samples);
         evolution.live[born] = evolution.live[born].wrapping_add(samples as i64);
         if let Some(end) = block.end {
-            let ended = self.at(end);
-            evolution.live[ended] = evolution.live[ended].wrapping_sub(samples as i64);
+            self.remove(evolution, block, end);
         }
+    }
+
+    /// A block that is alive moves from one line to another.
+    fn promote(&self, lines: &mut [Evolution], (from, to): (usize, usize), block: &SelectedBlock) {
+        let Some(promotion) = block.promotion else { return };
+        // In a trace whose times are not in order, the end may come first.
+        let time = block.end.map_or(promotion, |end| promotion.min(end));
+        let at = self.at(time);
+        self.remove(&mut lines[from], block, time);
+        lines[to].live[at] = lines[to].live[at].wrapping_add(block.samples as i64);
+        if let Some(end) = block.end {
+            self.remove(&mut lines[to], block, end);
+            let ended = self.at(end);
+            lines[from].live[ended] = lines[from].live[ended].wrapping_add(block.samples as i64);
+        }
+    }
+
+    fn remove(&self, evolution: &mut Evolution, block: &SelectedBlock, time: u64) {
+        let live = &mut evolution.live[self.at(time)];
+        *live = live.wrapping_sub(block.samples as i64);
     }
 }
 
@@ -108,7 +127,11 @@ pub(crate) fn evolutions(archive: &Archive, counted: &Counted<'_>, steps: &Steps
     let mut found = vec![steps.evolution(); sites.len() + 1];
     for block in archive.blocks.selected(&archive.aggregate, selected) {
         if inside.is_none_or(|inside| inside.has_path(block.path)) {
-            steps.add(&mut found[lines[rows.of_block(&block) as usize]], &block);
+            let line = lines[rows.of_block(&block) as usize];
+            steps.add(&mut found[line], &block);
+            if let Some(promoted) = rows.of_promoted(&block) {
+                steps.promote(&mut found, (line, lines[promoted as usize]), &block);
+            }
         }
     }
     found.iter_mut().for_each(Evolution::complete);

@@ -204,3 +204,21 @@ fn requests_that_are_wrong_are_refused_in_words() {
     }
     assert!(engine.open(b"heaptap archive").is_err());
 }
+
+/// What a block that is not in the table may have had is not less for the peak than for what is
+/// alive at the end.
+#[test]
+fn where_nothing_was_seen_alive_the_bound_of_the_peak_includes_the_thinning() {
+    let mut engine = Engine::default();
+    engine.add(leaky());
+    let request = json!({"q": "report", "metric": "peak", "filter": {"include": ["^Nobody$"]}});
+    let found: Value = serde_json::from_str(&engine.query(request.to_string().as_bytes())).unwrap();
+    let totals = &found["totals"];
+    assert_eq!(totals["samples"], 0);
+    let of_end = &totals["live"]["high"];
+    assert!(of_end.as_f64().unwrap() > 4.0 * 300.0 * 8.0, "{of_end}");
+    for figure in ["peak", "live_at_peak"] {
+        assert_eq!(&totals[figure]["high"], of_end, "{figure}");
+    }
+    assert_eq!(&found["table"]["total"]["high"], of_end);
+}

@@ -229,10 +229,16 @@ impl Aggregate {
         let level = match metric {
             Metric::Allocated => self.allocated_level,
             Metric::Promoted | Metric::Live | Metric::Survived => self.level,
-            Metric::Peak => self.peak.level(),
+            Metric::Peak => self.peak_level(),
             Metric::At => self.at_level,
         };
         self.scale.thinned(samples, level, self.cluster)
+    }
+
+    /// The level of thinning at the peak. Where nothing was seen alive there is no such moment, but a
+    /// block that was not tracked may have been.
+    fn peak_level(&self) -> u32 {
+        if self.peak.largest() == 0 { self.level } else { self.peak.level() }
     }
 
     /// The samples of a metric over all paths.
@@ -304,7 +310,7 @@ impl Aggregate {
     /// The largest live size of which all was seen, with its samples and those outside the
     /// heap.
     fn largest_live(&self) -> (Estimate, u64, u64) {
-        let peak = self.peak.estimate(&self.scale, self.cluster);
+        let peak = self.peak.estimate(&self.scale, self.peak_level(), self.cluster);
         let end = self.estimate(Metric::Live, self.peak.live());
         if end.bytes > peak.bytes {
             (end, self.peak.live(), self.peak.external())

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Z95};
 use crate::rows::Site;
 
 /// A site in both traces.
@@ -32,7 +32,9 @@ pub struct SingleSample {
 
 /// The distance of two estimates, in standard errors.
 pub fn distance(before: &Estimate, after: &Estimate, single: SingleSample) -> f64 {
-    let noise = before.error.max(single.before).hypot(after.error.max(single.after));
+    let (one, other) = (before.error.max(single.before), after.error.max(single.after));
+    // `hypot` differs in its last digit between a browser and the command line.
+    let noise = (one * one + other * other).sqrt();
     let difference = after.bytes - before.bytes;
     if difference == 0.0 { 0.0 } else { difference / noise }
 }
@@ -72,6 +74,12 @@ pub fn changes(
 /// cases: a bound on the tail of the normal distribution.
 pub fn certain_distance(count: usize) -> f64 {
     (2.0 * (count.max(1) as f64 / 0.05).ln()).sqrt()
+}
+
+/// Whether two estimates differ by more than chance, where they are the only ones that are compared: those
+/// of two totals.
+pub fn is_total_certain(distance: f64) -> bool {
+    distance.abs() > Z95
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ pub use call_tree::{CallShape, CallTree};
 pub use callers::Caller;
 pub use counts::Counts;
 pub use depth::Depth;
-pub use diff::{Change, SingleSample, certain_distance, changes, distance};
+pub use diff::{Change, SingleSample, certain_distance, changes, distance, is_total_certain};
 pub use estimate::{Estimate, Scale, Share};
 pub use event_counter::EventCounter;
 pub use flows::Flow;

@@ -176,15 +176,16 @@ impl Peak {
         self.bound
     }
 
-    /// The estimate: see the module. At rate 1 it is the largest number itself.
-    pub(crate) fn estimate(&self, scale: &Scale, cluster: f64) -> Estimate {
+    /// The estimate: see the module. At rate 1 it is the largest number itself. `level` is that of
+    /// thinning then.
+    pub(crate) fn estimate(&self, scale: &Scale, level: u32, cluster: f64) -> Estimate {
         if scale.rate >= 1.0 {
-            return scale.thinned(self.largest, self.level, cluster);
+            return scale.thinned(self.largest, level, cluster);
         }
         let honest: f64 = self.choices.iter().map(|choice| choice.other as f64).sum();
         let largest = self.largest as f64;
         let honest = honest.min(largest);
-        let spread = 1.0 - scale.rate + thinning_spread(self.level, cluster);
+        let spread = 1.0 - scale.rate + thinning_spread(level, cluster);
         let middle = scale.with_variance(f64::midpoint(honest, largest), spread);
         let low = scale.with_variance(honest, spread).low;
         Estimate { low, error: (middle.high - low) / 2.0 / Z95, ..middle }
@@ -283,9 +284,9 @@ mod tests {
         peak.add(samples(3, 3, [1, 1, 1]), 4, 0);
         assert_eq!((peak.largest(), peak.time(), peak.live()), (30, 2, 8));
         assert_eq!((peak.largest_external(), peak.external(), peak.bound()), (20, 3, 30));
-        let exact = peak.estimate(&Scale { rate: 1.0, word_bytes: 8.0 }, 1.0);
+        let exact = peak.estimate(&Scale { rate: 1.0, word_bytes: 8.0 }, 0, 1.0);
         assert_eq!((exact.bytes, exact.error), (240.0, 0.0));
-        let sampled = peak.estimate(&Scale { rate: 0.1, word_bytes: 8.0 }, 1.0);
+        let sampled = peak.estimate(&Scale { rate: 0.1, word_bytes: 8.0 }, 0, 1.0);
         assert!((sampled.bytes - 2400.0).abs() < 1e-9);
         assert_eq!(Peak::from_state(&peak.state()).unwrap().state(), peak.state());
     }

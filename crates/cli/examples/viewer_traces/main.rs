@@ -1,7 +1,7 @@
 //! Writes the traces that the browser tests of the viewer open (viewer/tests):
 //!
 //! ```text
-//! cargo run -p heaptap-cli --example viewer_traces -- DIRECTORY
+//! cargo run -p heaptap-cli --example viewer_traces -- DIRECTORY [rare-paths.ctf]
 //! ```
 //!
 //! - `service.ctf`: a service with ten modules, three domains and labels, which keeps every session.
@@ -9,6 +9,7 @@
 //! - `hostile.ctf`: names that are HTML, scripts, terminal sequences and broken UTF-8.
 //! - `cells.ctf`: a call tree of 100,000 cells.
 //! - `probes.ctf`, `hostile-probes.ctf`: traces with sidecars (see [`sidecars`]).
+//! - `rare-paths.ctf`, if it is named, and then nothing else: 300,000 blocks, nearly each with a call path of its own.
 //! - `service-1.heap` to `service-3.heap`, `hostile.heap`: heap snapshots (see [`snapshots`]).
 
 mod sidecars;
@@ -288,10 +289,60 @@ fn write_cells(directory: &Path) -> Outcome {
     Ok(out.flush()?)
 }
 
+/// Calls of few functions in so many orders that hardly a path occurs twice.
+fn write_rare_paths(directory: &Path) -> Outcome {
+    const BLOCKS: u64 = 300_000;
+    const FUNCTIONS: u64 = 25;
+    let mut out = create(directory, "rare-paths.ctf")?;
+    let info = info(1e-2, "rare-paths");
+    let mut places = Places(Vec::new());
+    let functions: Vec<Code> = (0..FUNCTIONS)
+        .map(|at| {
+            // Some of them are library code.
+            let folder = if at % 3 == 0 { "vendor" } else { "src" };
+            let module = at % 7;
+            let (name, file) =
+                (format!("Module{module}.f{at}"), format!("{folder}/module{module}.ml"));
+            places.add(name, file, 10 + at as u32)
+        })
+        .collect();
+    let mut encoder = Encoder::new(&mut out, Format::V3, &info)?;
+    let mut dice = Dice(7);
+    let mut due = std::collections::BTreeMap::<u64, Vec<u64>>::new();
+    for number in 0..BLOCKS {
+        let time = info.start_time + number * 10;
+        while let Some(first) = due.first_entry().filter(|first| *first.key() <= number) {
+            for id in first.remove() {
+                encoder.domain(0).collect(time, id, &mut places)?;
+            }
+        }
+        let stack: Vec<Code> = (0..9).map(|_| functions[dice.below(FUNCTIONS) as usize]).collect();
+        let block = Block { length: 2 + dice.below(5), samples: 1, source: Source::Minor };
+        let id = encoder.domain(0).alloc(time, block, Frames::Whole(&stack), &mut places)?;
+        if dice.below(8) == 0 {
+            encoder.domain(0).promote(time, id, &mut places)?;
+        }
+        if dice.below(4) > 0 {
+            due.entry(number + 21 + dice.below(2_000)).or_default().push(id);
+        }
+    }
+    encoder.finish(&mut places)?;
+    Ok(out.flush()?)
+}
+
 fn main() -> Outcome {
-    let directory = std::env::args().nth(1).ok_or("usage: viewer_traces DIRECTORY")?;
+    let directory = std::env::args().nth(1).ok_or("usage: viewer_traces DIRECTORY [NAME]")?;
     let directory = Path::new(&directory);
     std::fs::create_dir_all(directory)?;
+    match std::env::args().nth(2).as_deref() {
+        None => write_usual(directory),
+        Some("rare-paths.ctf") => write_rare_paths(directory),
+        Some(other) => Err(format!("{other} is not a trace of its own").into()),
+    }
+}
+
+/// Those that nearly every test opens.
+fn write_usual(directory: &Path) -> Outcome {
     let kept = write_service(directory, "service.ctf", Fate::Kept)?;
     snapshots::write_service(directory, START_TIME, &kept)?;
     snapshots::write_hostile(directory, START_TIME, &HOSTILE)?;

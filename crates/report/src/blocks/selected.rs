@@ -19,8 +19,8 @@ pub struct SelectedBlock {
     pub end: Option<u64>,
     /// Whether it was collected.
     pub collected: bool,
-    /// Whether it moved to the old generation.
-    pub promoted: bool,
+    /// The same to its promotion, if it moved to the old generation.
+    pub promotion: Option<u64>,
     /// Its size without the header.
     pub bytes: u64,
     /// The samples that it counts for.
@@ -97,7 +97,7 @@ impl BlockTable {
             birth: row.birth,
             end: Some(row.death).filter(|&death| death != NEVER),
             collected: row.death != NEVER && !row.ended,
-            promoted: row.promotion != NEVER,
+            promotion: Some(row.promotion).filter(|&promotion| promotion != NEVER),
             bytes: row.length.saturating_mul(word_bytes),
             samples: row.samples << level_of(row.samples, self.level),
             domain: row.domain,

@@ -1,6 +1,6 @@
 //! The figures of `heaptap diff`.
 
-use crate::diff::{Change, SingleSample, changes, distance};
+use crate::diff::{Change, SingleSample, changes, distance, is_total_certain};
 use crate::estimate::Estimate;
 use crate::own_code::SiteFrame;
 use crate::rows::Site;
@@ -93,7 +93,13 @@ pub fn comparison(
         metric: view.title(after.aggregate.peak_time()),
         by: by_name(view.by),
         sites: view.site,
-        total: change_row(Site::named("total"), &totals.0, &totals.1, apart, apart.abs() > 1.96),
+        total: change_row(
+            Site::named("total"),
+            &totals.0,
+            &totals.1,
+            apart,
+            is_total_certain(apart),
+        ),
         changes: certain.iter().map(row).collect(),
         not_shown,
         within_chance,
