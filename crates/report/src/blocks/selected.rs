@@ -19,8 +19,8 @@ pub struct SelectedBlock {
     pub end: Option<u64>,
     /// Whether it was collected.
     pub collected: bool,
-    /// Whether it moved to the old generation.
-    pub promoted: bool,
+    /// The same to its move to the old generation, if it was promoted.
+    pub promotion: Option<u64>,
     /// Its size without the header.
     pub bytes: u64,
     /// The samples that it counts for.
@@ -29,6 +29,22 @@ pub struct SelectedBlock {
     pub domain: u16,
     /// Where it was allocated.
     pub source: Source,
+}
+
+impl SelectedBlock {
+    /// Whether it is alive at this time, after all that happens then.
+    pub fn is_alive_at(&self, time: u64) -> bool {
+        self.birth <= time && self.end.is_none_or(|end| end > time)
+    }
+
+    /// Whether it was in the old generation, or outside the heap, by this time.
+    pub fn is_old_at(&self, time: u64) -> bool {
+        let since = match self.source {
+            Source::Minor => self.promotion,
+            Source::Major | Source::External => Some(self.birth),
+        };
+        since.is_some_and(|since| since <= time)
+    }
 }
 
 /// Whether the stack of each path of a whole trace is selected. That depends on the
@@ -98,7 +114,7 @@ impl BlockTable {
             birth: row.birth,
             end: Some(row.death).filter(|&death| death != NEVER),
             collected: row.death != NEVER && !row.ended,
-            promoted: row.promotion != NEVER,
+            promotion: Some(row.promotion).filter(|&promotion| promotion != NEVER),
             bytes: row.length.saturating_mul(word_bytes),
             samples: row.samples << level_of(row.samples, self.level),
             domain: row.domain,
