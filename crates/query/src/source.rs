@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heaptap_report::figures::{Sum, TraceFigures};
-use heaptap_report::rows::{By, Sites};
-use heaptap_report::{Aggregate, FileLines, Frame, Metric, SiteTotal};
+use heaptap_report::rows::{By, Site, Sites};
+use heaptap_report::{FileLines, Frame, Metric};
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
 use crate::request::TraceRequest;
-use crate::totals::Counted;
+use crate::totals::{Counted, Counting};
 use crate::traces::Traces;
 
 #[derive(Serialize)]
@@ -55,12 +55,6 @@ pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Resu
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let mut lines: BTreeMap<u32, Made> = BTreeMap::new();
-    let mut total = None;
-    if let (Ok(counted), Some(file_lines)) = (&counted, &file_lines) {
-        let counted = counted.aggregate(archive, aggregate);
-        total = add_totals(&mut lines, file_lines, counted, metric);
-        add_functions(&mut lines, &figures, file);
-    }
     for row in aggregate.rows(figures.locations, of.grouping(), metric) {
         let samples = metric.samples(&row.counts);
         if row.site.file == file && samples > 0 {
@@ -70,6 +64,13 @@ pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Resu
         }
     }
     let all = lines.values().fold(0_u64, |sum, made| sum.saturating_add(made.samples));
+    let mut total = None;
+    if let (Ok(counted), Some(file_lines)) = (&counted, &file_lines) {
+        let in_file = |site: Site| (site.file == file).then(|| of_line(site.line));
+        let counting = Counting::new(&figures, &of, counted.table(archive), in_file);
+        total = add_totals(&mut lines, file_lines, &counting, metric, all);
+        add_functions(&mut lines, &figures, file);
+    }
     let line = |(line, Made { samples, total, functions })| Line {
         line,
         sum: sum(aggregate, metric, samples),
@@ -86,24 +87,28 @@ pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Resu
     json(&Stated { answer, exact: found.exact })
 }
 
-/// Adds the totals of lines, and returns that of the file.
+/// Stands for a line.
+fn of_line(line: u32) -> Site {
+    Site { line, ..Site::default() }
+}
+
+/// Adds the totals of lines, and returns that of the file, of which `own` samples are its own.
 fn add_totals(
     lines: &mut BTreeMap<u32, Made>,
     file_lines: &FileLines,
-    counted: &Aggregate,
+    counting: &Counting<'_>,
     metric: Metric,
+    own: u64,
 ) -> Option<Sum> {
-    let totals = file_lines.occurrences.totals(counted, metric);
-    let sum = |total: SiteTotal| Sum {
-        samples: total.samples,
-        size: counted.size_of_total(metric, total).into(),
-    };
-    for (&line, &total) in file_lines.lines.iter().zip(&totals[1..]) {
+    let totals = file_lines.occurrences.totals(counting.counted(), metric);
+    let (&of_file, of_lines) = totals.split_first()?;
+    for (&line, &total) in file_lines.lines.iter().zip(of_lines) {
         if total.samples > 0 {
-            lines.entry(line).or_default().total = Some(sum(total));
+            let made = lines.entry(line).or_default();
+            made.total = Some(counting.of_row(&of_line(line), made.samples, total));
         }
     }
-    totals.first().copied().map(sum)
+    Some(counting.of_all(own, of_file))
 }
 
 /// Adds the functions of lines that have a total.

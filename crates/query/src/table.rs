@@ -14,7 +14,7 @@ use crate::answer::{Stated, json};
 use crate::block_counts::{BlockCount, block_counts};
 use crate::block_rows::Rows;
 use crate::request::TraceRequest;
-use crate::totals::Counted;
+use crate::totals::{Counted, Counting};
 use crate::traces::Traces;
 
 /// By what rows are sorted.
@@ -187,7 +187,8 @@ fn all_rows(traces: &mut Traces, of: &TraceRequest) -> Result<AllRows, String> {
         table.add(row.site, &row.counts);
     }
     if let Some((counted, on_stacks)) = counted.as_ref().zip(on_stacks.as_deref()) {
-        table.add_totals(counted.aggregate(archive, aggregate), on_stacks);
+        let counting = Counting::new(&figures, of, counted.table(archive), Some);
+        table.add_totals(&counting, on_stacks);
     }
     table.rows.retain(|row| row.sum.samples > 0 || row.total.is_some());
     if of.by != By::Source {
@@ -235,10 +236,9 @@ impl<'a> Made<'a> {
 
     /// Adds totals, and rows that have nothing of their own. If rows are own code, library code has a
     /// row only where it has something of its own, because no own code calls it.
-    fn add_totals(&mut self, counted: &Aggregate, on_stacks: &StackSites) {
-        let metric = self.of.metric;
-        let all = counted.total(metric);
-        let totals = on_stacks.occurrences.totals(counted, metric);
+    fn add_totals(&mut self, counting: &Counting<'_>, on_stacks: &StackSites) {
+        let (metric, all) = (self.of.metric, self.all);
+        let totals = on_stacks.occurrences.totals(counting.counted(), metric);
         for ((site, &own), total) in on_stacks.sites.iter().zip(&on_stacks.own).zip(totals) {
             if total.samples == 0 {
                 continue;
@@ -250,9 +250,9 @@ impl<'a> Made<'a> {
                 }
                 None => continue,
             };
-            let size = counted.size_of_total(metric, total).into();
-            row.total = Some(Sum { samples: total.samples, size });
-            row.total_share = share(total.samples, all);
+            let sum = counting.of_row(site, row.sum.samples, total);
+            row.total = Some(sum);
+            row.total_share = share(sum.samples, all);
         }
     }
 

@@ -1,10 +1,12 @@
 //! The totals of sites with all that they call: of what they are counted, and why there are none
 //! where that is so.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Archive, FileLines, StackSites};
+use heaptap_report::figures::{Sum, TraceFigures};
+use heaptap_report::rows::{By, Site};
+use heaptap_report::{Aggregate, Archive, Estimate, FileLines, Metric, SiteTotal, StackSites};
 
 use crate::request::TraceRequest;
 use crate::traces::{Found, Kept, Traces};
@@ -61,17 +63,96 @@ impl Counted {
         Ok(Ok(Counted::Table(traces.find_in_table(of)?)))
     }
 
-    /// The aggregate, which may be the `same` as that of the request.
-    pub(crate) fn aggregate<'a>(
-        &'a self,
-        archive: &'a Archive,
-        same: &'a Aggregate,
-    ) -> &'a Aggregate {
+    /// The aggregate, unless it is that of the request.
+    pub(crate) fn table<'a>(&'a self, archive: &'a Archive) -> Option<&'a Aggregate> {
         match self {
-            Counted::Same => same,
-            Counted::Table(found) => found.aggregate(archive),
+            Counted::Same => None,
+            Counted::Table(found) => Some(found.aggregate(archive)),
         }
     }
+}
+
+/// Counts totals.
+pub(crate) struct Counting<'a> {
+    metric: Metric,
+    aggregate: &'a Aggregate,
+    /// The aggregate of the table of blocks, if callers are counted there, with what each row has
+    /// itself in it.
+    table: Option<(&'a Aggregate, HashMap<Site, u64>)>,
+}
+
+impl<'a> Counting<'a> {
+    /// `row`: the row of a site, if it has one.
+    pub(crate) fn new(
+        figures: &TraceFigures<'a>,
+        of: &TraceRequest,
+        table: Option<&'a Aggregate>,
+        row: impl Fn(Site) -> Option<Site>,
+    ) -> Self {
+        let metric = of.metric;
+        let own = |table: &'a Aggregate| {
+            let mut own: HashMap<Site, u64> = HashMap::new();
+            for found in table.rows(figures.locations, of.grouping(), metric) {
+                if let Some(site) = row(found.site) {
+                    let sum = own.entry(site).or_default();
+                    *sum = sum.saturating_add(metric.samples(&found.counts));
+                }
+            }
+            (table, own)
+        };
+        Counting { metric, aggregate: figures.aggregate, table: table.map(own) }
+    }
+
+    /// Of which the [`SiteTotal`]s are.
+    pub(crate) fn counted(&self) -> &'a Aggregate {
+        self.table.as_ref().map_or(self.aggregate, |(table, _)| table)
+    }
+
+    /// The total of a row, of which `own` samples are its own.
+    pub(crate) fn of_row(&self, row: &Site, own: u64, total: SiteTotal) -> Sum {
+        self.sum(own, total, |owns| owns.get(row).copied().unwrap_or(0))
+    }
+
+    /// The same of all rows together, of which `total` is.
+    pub(crate) fn of_all(&self, own: u64, total: SiteTotal) -> Sum {
+        self.sum(own, total, |owns| owns.values().fold(0, |sum, &one| sum.saturating_add(one)))
+    }
+
+    /// What a row calls is all that the table is needed for: a total is never less than what the row has
+    /// itself.
+    fn sum(
+        &self,
+        own: u64,
+        total: SiteTotal,
+        own_in_table: impl Fn(&HashMap<Site, u64>) -> u64,
+    ) -> Sum {
+        let whole = |aggregate: &Aggregate| Sum {
+            samples: total.samples,
+            size: aggregate.size_of_total(self.metric, total).into(),
+        };
+        let (table, owns) = match &self.table {
+            None => return whole(self.aggregate),
+            // It has every block.
+            Some((table, _)) if table.thinning() == 0 => return whole(table),
+            Some((table, owns)) => (table, owns),
+        };
+        let calls = total.samples.saturating_sub(own_in_table(owns));
+        let sizes = [
+            (own > 0).then(|| self.aggregate.size_of_samples(self.metric, own)),
+            (calls > 0 || own == 0).then(|| table.size_of_samples(self.metric, calls)),
+        ];
+        let size = sizes.into_iter().flatten().reduce(added).unwrap_or_default();
+        Sum { samples: own.saturating_add(calls), size: size.into() }
+    }
+}
+
+/// The sum of two estimates that do not depend on each other.
+fn added(one: Estimate, other: Estimate) -> Estimate {
+    let bytes = one.bytes + other.bytes;
+    let below = (one.bytes - one.low).hypot(other.bytes - other.low);
+    let above = (one.high - one.bytes).hypot(other.high - other.bytes);
+    let error = one.error.hypot(other.error);
+    Estimate { bytes, error, low: bytes - below, high: bytes + above }
 }
 
 impl Traces {

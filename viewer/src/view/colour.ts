@@ -1,6 +1,6 @@
 // Colours of modules. The eight largest modules of the trace have eight colours of which any two differ clearly; others
 // have a pale one by the hash of their name, unless they are layers of the time line: then they have one that differs from
-// those of all layers. Text on them has a contrast of more than 6.5 : 1 in both themes.
+// those of all layers. Text on them has a contrast of more than 5 : 1 in both themes.
 
 import { signal } from "@preact/signals";
 import type { Site } from "../query/types";
@@ -11,7 +11,7 @@ import { dark } from "./theme";
 const CLEAR: readonly (readonly [hue: number, deep: boolean])[] = [
   [250, true], [60, true], [160, true], [310, true], [95, false], [215, false], [25, false], [280, false],
 ];
-const CHROMA = 0.085;
+const CHROMA = 0.09;
 /** How far apart, in OKLab, two layers are at least. */
 export const APART = 0.07;
 
@@ -46,7 +46,7 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-const lightness = (deep: boolean) => (dark.value ? (deep ? 0.34 : 0.43) : deep ? 0.74 : 0.85);
+const lightness = (deep: boolean) => (dark.value ? (deep ? 0.36 : 0.47) : deep ? 0.74 : 0.85);
 
 function tone({ hue, deep }: Tone, chroma = CHROMA): string {
   return `oklch(${lightness(deep)} ${chroma} ${hue})`;
