@@ -4,6 +4,7 @@
 import { addOpen } from "./parts/chip-bar";
 import { nextMetric, toggleSites } from "./parts/head";
 import { helpOpen } from "./parts/help";
+import { ROW_FILTER } from "./parts/row-filter";
 import { active, type Direction } from "./view/commands";
 import { current, togglePause } from "./view/live";
 import { stepOut } from "./view/drill";
@@ -17,10 +18,22 @@ const MOVES: Record<string, Direction> = {
 
 const focusElement = (id: string) => document.getElementById(id)?.focus();
 
+/** Where text is looked for: in the tree, and in the rows of the table. */
+const FIELDS = ["search", ROW_FILTER];
+
+/** Shows again what a search or a filter of rows left out; false if there is neither. */
+function clearSearch(): boolean {
+  const { search, find, tab } = view.value;
+  if (tab === "table" ? find === "" : search === "") return false;
+  change(tab === "table" ? { find: "" } : { search: "" }, "within");
+  return true;
+}
+
 const ACTIONS: Record<string, () => void> = {
   Backspace: stepOut,
   "/": () => {
-    if (document.getElementById("search")) focusElement("search");
+    const field = FIELDS.find((id) => document.getElementById(id) !== null);
+    if (field) focusElement(field);
     else {
       if (view.value.tab === "snapshots") changeHeap({ part: "tree" });
       else change({ tab: "flame" });
@@ -58,9 +71,9 @@ export function followKeys(): void {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const element = document.activeElement;
-    if (element instanceof HTMLInputElement && element.id === "search" && (event.key === "Enter" || event.key === "Escape")) {
-      if (event.key === "Escape") change({ search: "" }, "within");
-      else active()?.next?.(1);
+    if (element instanceof HTMLInputElement && FIELDS.includes(element.id) && (event.key === "Enter" || event.key === "Escape")) {
+      if (event.key === "Escape") clearSearch();
+      else if (element.id === "search") active()?.next?.(1);
       element.blur();
       event.preventDefault();
       return;
@@ -74,6 +87,7 @@ export function followKeys(): void {
     if (move) active()?.move(move);
     else if (event.key === "Enter") active()?.enter();
     else if (tab && tabs.includes(tab)) change({ tab });
+    else if (event.key === "Escape" && clearSearch()) event.preventDefault();
     else if (action) action();
     else return;
     event.preventDefault();

@@ -247,7 +247,8 @@ test("chips of every kind, with completion, agree with the command line", () =>
     await agrees("--since", "2s", "--until", "4s");
     await add("source", "external");
     assert.ok((await page.locator("tbody").innerText()).includes("Pool.buffer"));
-    assert.equal(await page.locator("tbody tr").count(), 1);
+    // The others only call it.
+    assert.deepEqual((await page.locator("tbody tr").allInnerTexts()).filter((row) => !row.startsWith("<")).length, 1);
     await page.getByRole("button", { name: /^Remove/ }).click();
     // A name that is completed matches itself alone.
     await page.keyboard.press("f");
@@ -349,7 +350,8 @@ test("rows, cards and the time line name own code, or what allocates", async () 
   const path = await trace(name);
   const rows = async (page) => {
     await settled(page);
-    return page.locator("tbody tr").allInnerTexts();
+    // Not those that only call others.
+    return (await page.locator("tbody tr").allInnerTexts()).filter((row) => !row.startsWith("<"));
   };
   const agrees = (shown, { table }) => {
     assert.equal(shown.length, table.rows.length);

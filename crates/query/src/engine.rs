@@ -7,7 +7,7 @@ use heaptap_report::Archive;
 use crate::answer::{Refusal, json};
 use crate::request::{Filter, Request};
 use crate::traces::Traces;
-use crate::{diff, info, leaks, report, site, source, timeline, tree};
+use crate::{diff, info, leaks, report, site, source, table, timeline, tree};
 
 /// The archives that are open, and the latest selections from them.
 #[derive(Default)]
@@ -53,8 +53,9 @@ impl Engine {
         match request {
             Request::Info { trace } => info::info(traces, *trace),
             Request::Report { of, top, callers } => report::report(traces, of, *top, *callers),
-            Request::Timeline { of, top, points, within } => {
-                timeline::timeline(traces, of, *top, *points, within.as_ref())
+            Request::Table { of, shape } => table::table(traces, of, shape),
+            Request::Timeline { of, top, skip, points, within } => {
+                timeline::timeline(traces, of, (*skip, *top), *points, within.as_ref())
             }
             Request::Tree { of, shape } => tree::tree(traces, of, shape),
             Request::Site { of, site, levels } => site::site(traces, of, site, *levels),

@@ -22,6 +22,7 @@ impl ExactRequest {
         let parsed: Request = serde_json::from_value(json.clone()).map_err(not_one)?;
         let (traces, of) = match parsed {
             Request::Report { of, .. }
+            | Request::Table { of, .. }
             | Request::Timeline { of, .. }
             | Request::Tree { of, .. }
             | Request::Site { of, .. }

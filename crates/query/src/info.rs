@@ -61,7 +61,7 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
             labels.extend(found.map(|location| text(location.definition)));
         }
     }
-    let mut notes = notes(&figures, archive.blocks.thinning());
+    let mut notes = notes(&figures);
     // The page says by itself that a trace is cut short.
     let is_new =
         |notice: &&String| !archive.cut_short.as_ref().is_some_and(|cut| notice.contains(cut));
@@ -106,8 +106,9 @@ fn classes(archive: &Archive) -> (BTreeSet<u16>, BTreeSet<&'static str>) {
     blocks.map(|block| (block.domain, block.source.name())).unzip()
 }
 
-/// What a reader of the figures should know. That the end is missing is [`Info::cut_short`].
-fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
+/// What a reader of the figures should know. That the end is missing is [`Info::cut_short`]; how many blocks
+/// they rest on, which depends on what is shown, the page says itself.
+fn notes(figures: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     match figures.totals.samples {
         0 => notes.push(
@@ -120,21 +121,6 @@ fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
             count(figures.totals.samples, "sample", "samples")
         )),
         _ => {}
-    }
-    let (followed, kept) = (figures.limits.objects_followed_one_in, 1_u64 << thinning);
-    let was_followed = format!("So much was alive that one in {followed} blocks was followed");
-    if thinning > 0 {
-        let (begin, all) = match followed {
-            0 | 1 => ("The page".to_owned(), "all blocks"),
-            _ => (format!("{was_followed}, and the page"), "all of these"),
-        };
-        notes.push(format!(
-            "{begin} has one in {kept} small blocks. Without a filter, figures come from {all}; \
-             with one, and for what is live at a chosen time, from those in the page. Errors \
-             include that."
-        ));
-    } else if followed > 1 {
-        notes.push(format!("{was_followed}; the errors include that."));
     }
     if figures.limits.samples_missing_from_callers > 0 {
         notes.push(format!(

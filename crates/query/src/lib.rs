@@ -6,10 +6,11 @@
 //! - [`Engine`] has the archives that are open, and answers requests.
 //! - `request` is the form of a request; `selection` turns its filter into one of
 //!   `heaptap-report`.
-//! - `block_rows` and `evolution` sort the blocks of an archive into rows and over time.
+//! - `block_rows` and `evolution` sort the blocks of an archive into rows and over time,
+//!   `block_counts` counts them, and `totals` says what rows have with all that they call.
 //! - `traces` has the aggregates: that of the whole trace, and those of selections,
 //!   the last of which are kept.
-//! - `info`, `report`, `timeline`, `tree`, `site`, `leaks`, `diff` and
+//! - `info`, `report`, `table`, `timeline`, `tree`, `site`, `leaks`, `diff` and
 //!   `source` each answer one kind of request.
 //! - `exact` finds which reading a request needs, if it is not to come from the table.
 //! - `wasm` exports the engine to a browser.
@@ -18,6 +19,7 @@
 //! and what goes wrong is an answer `{"error": …}`.
 
 mod answer;
+mod block_counts;
 mod block_rows;
 mod diff;
 mod engine;
@@ -30,7 +32,9 @@ mod request;
 mod selection;
 mod site;
 mod source;
+mod table;
 mod timeline;
+mod totals;
 mod traces;
 mod tree;
 #[cfg(test)]

@@ -6,6 +6,8 @@ use heaptap_report::{Metric, SiteFrame};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
+use crate::table::TableShape;
+
 /// The blocks that count, in the words of the command line's filters.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -49,7 +51,7 @@ fn rows<'de, D: Deserializer<'de>>(name: D) -> Result<By, D::Error> {
 }
 
 /// A trace, and which of its blocks are measured how.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct TraceRequest {
     pub(crate) trace: usize,
@@ -123,6 +125,14 @@ pub enum Request {
         #[serde(default)]
         callers: Option<usize>,
     },
+    /// Rows with what they allocate themselves, and with all that they call.
+    #[allow(missing_docs, private_interfaces)]
+    Table {
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(flatten)]
+        shape: TableShape,
+    },
     /// Live and allocated bytes over time, by row.
     #[allow(missing_docs, private_interfaces)]
     Timeline {
@@ -130,6 +140,9 @@ pub enum Request {
         of: TraceRequest,
         #[serde(default)]
         top: usize,
+        /// How many larger rows have no line.
+        #[serde(default)]
+        skip: usize,
         #[serde(default)]
         points: usize,
         #[serde(default)]

@@ -48,6 +48,8 @@ struct Series {
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "OtherSeries"))]
 struct Others {
     rows: usize,
+    /// Of these, the ones that are larger than those that have a line.
+    larger: usize,
     sum: Sum,
     #[serde(flatten)]
     lines: Lines,
@@ -71,10 +73,11 @@ struct Total {
     allocated: Vec<f64>,
 }
 
+/// `(skip, top)`: how many rows have a line, after so many larger ones.
 pub(crate) fn timeline(
     traces: &mut Traces,
     of: &TraceRequest,
-    top: usize,
+    (skip, top): (usize, usize),
     points: usize,
     within: Option<&Within>,
 ) -> Result<String, String> {
@@ -96,7 +99,10 @@ pub(crate) fn timeline(
 
     let mut rows = row_sums(&figures, of, &table_rows, inside);
     rows.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
-    let rest = rows.split_off(top.clamp(1, MOST_SERIES).min(rows.len()));
+    // Another filter may leave fewer rows: then the largest are shown.
+    let larger = if skip < rows.len() { skip } else { 0 };
+    let mut rest = rows.split_off((larger + top.clamp(1, MOST_SERIES)).min(rows.len()));
+    rest.extend(rows.drain(..larger));
     let (sites, sums): (Vec<Site>, Vec<u64>) = rows.into_iter().unzip();
     let counted = Counted { selected: &selected, inside, rows: &table_rows, sites: &sites };
     let evolutions = evolutions(archive, &counted, &steps);
@@ -118,6 +124,7 @@ pub(crate) fn timeline(
     let left = rest.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));
     let others = Others {
         rows: rest.len(),
+        larger,
         sum: sum(aggregate, metric, left),
         lines: lines(&evolutions.others),
     };

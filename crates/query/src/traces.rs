@@ -11,6 +11,8 @@ use heaptap_report::{
 
 use crate::block_rows::Rows;
 use crate::request::{Filter, TraceRequest};
+use crate::table::AllRows;
+use crate::totals::OnStacks;
 
 /// The most aggregates that are kept for the next requests: a view asks for several
 /// things of one selection.
@@ -30,10 +32,12 @@ struct Key {
     at: Option<u64>,
     old_before: Option<u64>,
     depth: Depth,
+    /// Whether the reading will not do: it has lost callers.
+    from_table: bool,
 }
 
 /// What was made for the latest requests, by what it was made for; the latest used is the last.
-struct Kept<K, V>(Vec<(K, V)>);
+pub(crate) struct Kept<K, V>(Vec<(K, V)>);
 
 impl<K, V> Default for Kept<K, V> {
     fn default() -> Self {
@@ -42,18 +46,23 @@ impl<K, V> Default for Kept<K, V> {
 }
 
 impl<K: PartialEq, V: Clone> Kept<K, V> {
-    fn find(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn find(&mut self, key: &K) -> Option<V> {
         let place = self.0.iter().position(|(kept, _)| kept == key)?;
         self.0[place..].rotate_left(1);
         self.0.last().map(|(_, value)| value.clone())
     }
 
     /// Adds one; at most so many stay.
-    fn add(&mut self, key: K, value: V, most: usize) {
+    pub(crate) fn add(&mut self, key: K, value: V, most: usize) {
         if self.0.len() >= most {
             self.0.remove(0);
         }
         self.0.push((key, value));
+    }
+
+    /// Drops what was made for other things than these.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&K) -> bool) {
+        self.0.retain(|(key, _)| is_kept(key));
     }
 }
 
@@ -68,6 +77,9 @@ pub(crate) struct Traces {
     rows: Kept<(usize, Grouping), Rc<Rows>>,
     /// What the filters select of a trace.
     selected: Kept<(usize, Filter), Selected>,
+    pub(crate) on_stacks: OnStacks,
+    /// The rows of the latest table: it is sorted and searched time and again.
+    pub(crate) table: Kept<TraceRequest, Rc<AllRows>>,
 }
 
 /// What a filter selects.
@@ -106,6 +118,16 @@ pub(crate) struct Found {
 impl Found {
     /// That of the reading.
     pub(crate) const WHOLE: Found = Found { aggregate: None, exact: true };
+
+    /// Whether it is that of the reading.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.aggregate.is_none()
+    }
+
+    /// The aggregate itself.
+    pub(crate) fn aggregate<'a>(&'a self, archive: &'a Archive) -> &'a Aggregate {
+        self.aggregate.as_deref().unwrap_or(&archive.aggregate)
+    }
 }
 
 impl Traces {
@@ -123,10 +145,12 @@ impl Traces {
     /// Puts an archive in the place of another, and forgets what was made of that.
     pub(crate) fn replace(&mut self, trace: usize, archive: Archive) -> Result<(), String> {
         self.open(trace)?;
-        self.aggregates.0.retain(|(key, _)| key.trace != trace);
-        self.shapes.0.retain(|(key, _)| key.trace != trace);
-        self.rows.0.retain(|((of, _), _)| *of != trace);
-        self.selected.0.retain(|((of, _), _)| *of != trace);
+        self.aggregates.retain(|key| key.trace != trace);
+        self.shapes.retain(|key| key.trace != trace);
+        self.rows.retain(|(of, _)| *of != trace);
+        self.selected.retain(|(of, _)| *of != trace);
+        self.table.retain(|of| of.trace != trace);
+        self.on_stacks.forget(trace);
         self.open[trace] = OpenTrace { archive: Arc::new(archive), filter: Filter::default() };
         Ok(())
     }
@@ -147,17 +171,27 @@ impl Traces {
     /// The aggregate that a request is about.
     pub(crate) fn find(&mut self, of: &TraceRequest) -> Result<Found, String> {
         let archive = self.archive(of.trace)?;
-        let depth = of.by.depth(Depth::Whole);
-        let at = of.at.map(|at| at as u64).filter(|_| of.metric == Metric::At);
-        let survived = of.metric == Metric::Survived;
-        let old_before = of.old_before.map(|time| time as u64).filter(|_| survived);
+        let key = of.key(false);
         let is_read = self.is_read_with_filter(of)
-            && (at.is_none() || at == archive.aggregate.at())
-            && old_before.is_none();
-        if is_read && depth == Depth::Whole {
+            && (key.at.is_none() || key.at == archive.aggregate.at())
+            && key.old_before.is_none();
+        if is_read && key.depth == Depth::Whole {
             return Ok(Found::WHOLE);
         }
-        let key = Key { trace: of.trace, filter: of.filter.clone(), at, old_before, depth };
+        self.find_or_make(of, key, is_read)
+    }
+
+    /// The same from the table of blocks, although the reading has it.
+    pub(crate) fn find_in_table(&mut self, of: &TraceRequest) -> Result<Found, String> {
+        self.find_or_make(of, of.key(true), false)
+    }
+
+    fn find_or_make(
+        &mut self,
+        of: &TraceRequest,
+        key: Key,
+        is_read: bool,
+    ) -> Result<Found, String> {
         if let Some(found) = self.aggregates.find(&key) {
             return Ok(found);
         }
@@ -231,7 +265,7 @@ impl Traces {
             return Ok(shape);
         }
         // The old one goes first, so that memory holds one.
-        self.shapes.0.retain(|(kept, _)| kept.trace != trace);
+        self.shapes.retain(|kept| kept.trace != trace);
         let archive = self.archive(trace)?;
         let shape = archive.aggregate.call_shape(&archive.locations, grouping, fold);
         self.shapes.add(key, shape.clone(), SHAPES);
@@ -245,7 +279,7 @@ impl Traces {
         found: &'a Found,
     ) -> Result<TraceFigures<'a>, String> {
         let archive = self.archive(of.trace)?;
-        let aggregate = found.aggregate.as_deref().unwrap_or(&archive.aggregate);
+        let aggregate = found.aggregate(archive);
         Ok(TraceFigures { aggregate, selected: !of.filter.is_all(), ..whole_figures(archive) })
     }
 }
@@ -277,6 +311,18 @@ pub(crate) fn whole_figures(archive: &Archive) -> TraceFigures<'_> {
 }
 
 impl TraceRequest {
+    fn key(&self, from_table: bool) -> Key {
+        let survived = self.metric == Metric::Survived;
+        Key {
+            trace: self.trace,
+            filter: self.filter.clone(),
+            at: self.at.map(|at| at as u64).filter(|_| self.metric == Metric::At),
+            old_before: self.old_before.map(|time| time as u64).filter(|_| survived),
+            depth: self.by.depth(Depth::Whole),
+            from_table,
+        }
+    }
+
     /// What the request's table shows.
     pub(crate) fn view(&self) -> TableView {
         let at = self.at.map(|at| at as u64);

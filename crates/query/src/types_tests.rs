@@ -50,6 +50,7 @@ fn typescript() -> String {
     all.visit::<crate::leaks::Answer>();
     all.visit::<crate::site::SiteAnswer>();
     all.visit::<crate::source::SourceAnswer>();
+    all.visit::<crate::table::TableAnswer>();
     all.visit::<crate::timeline::TimelineAnswer>();
     all.visit::<crate::tree::TreeAnswer>();
     all.visit::<PageSnapshots>();

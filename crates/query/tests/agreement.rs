@@ -3,6 +3,9 @@
 //! that was thinned, they differ by no more than the error that they state; where the
 //! archive lacks what the filter asks for, there is no figure.
 
+#[path = "agreement/totals.rs"]
+mod totals;
+
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -300,8 +303,8 @@ impl Trace {
     fn info(&self) -> TraceInfo {
         match self {
             Trace::File(bytes) => Reader::from_slice(bytes, Mode::Strict).unwrap().info().clone(),
-            Trace::Made(_) => TraceInfo {
-                sample_rate: 0.01,
+            Trace::Made(program) => TraceInfo {
+                sample_rate: program.sample_rate,
                 word_size: 64,
                 executable: b"made".to_vec(),
                 host: Vec::new(),
@@ -333,6 +336,7 @@ impl Trace {
 struct Program {
     blocks: Vec<MadeBlock>,
     locations: LocationTable,
+    sample_rate: f64,
 }
 
 struct MadeBlock {
@@ -398,7 +402,13 @@ impl Program {
         for (number, label) in LABELS.iter().enumerate() {
             insert(&mut locations, LABEL + number as Code, label, "label", 0);
         }
-        Program { blocks, locations }
+        Program { blocks, locations, sample_rate: 0.01 }
+    }
+
+    /// The same with a sample for each word.
+    fn at_rate_one(mut self) -> Program {
+        self.blocks.iter_mut().for_each(|block| block.samples = block.length + 1);
+        Program { sample_rate: 1.0, ..self }
     }
 
     fn run(&self, mut pass: impl FnMut(&Event<'_>, &LocationTable)) -> LocationTable {

@@ -264,7 +264,7 @@ impl Aggregate {
         self.carried_size(metric, samples, self.peak.carried())
     }
 
-    fn carried_size(&self, metric: Metric, samples: u64, carried: u64) -> Estimate {
+    pub(crate) fn carried_size(&self, metric: Metric, samples: u64, carried: u64) -> Estimate {
         let estimate = self.estimate(metric, samples);
         let Some((least, most)) = metric.bounds(samples, carried) else { return estimate };
         let (low, high) = (self.estimate(metric, least).low, self.estimate(metric, most).high);

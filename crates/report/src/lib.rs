@@ -26,7 +26,7 @@
 //! - From an aggregate: [`rows`] groups by function, location, file, module, label,
 //!   domain or source; `stacks` lists whole call paths for exporters, and
 //!   `folding` folds the recursion in them; `callers` finds the
-//!   callers of a site, `library_calls` the library functions it allocates through, `call_tree` is the tree for views that walk it; `leaks` finds sites that keep growing; `hot` finds hot
+//!   callers of a site, `totals` what sites have with all that they call, `library_calls` the library functions it allocates through, `call_tree` is the tree for views that walk it; `leaks` finds sites that keep growing; `hot` finds hot
 //!   fragments in the tree of `functions`; `diff` compares two traces.
 //!
 //! - [`figures`] are all of these as data: what `--json` prints, the text is made of and the viewer shows.
@@ -77,6 +77,7 @@ mod stacks;
 mod sweeps;
 mod thinning;
 mod timeline;
+mod totals;
 mod trace_ending;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
@@ -108,4 +109,5 @@ pub use resolver::{EventResolver, ResolvedEvent};
 pub use select::{Selection, Span, is_label};
 pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
 pub use timeline::{Bucket, Timeline};
+pub use totals::{FileLines, Occurrences, SiteTotal, StackSites};
 pub use trace_ending::TraceEnding;

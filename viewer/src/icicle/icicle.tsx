@@ -3,12 +3,12 @@
 // A hidden tree gives the path to the selected cell, its siblings and its children to assistive
 // technology; the canvas itself is decoration.
 
-import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Site, Tree } from "../query/types";
 import { parts } from "../text/sites";
 import { count, grouped, percent } from "../text/units";
-import { palette, ranks } from "../view/colour";
+import { layers, palette, ranks } from "../view/colour";
 import { setActive } from "../view/commands";
 import { dark } from "../view/theme";
 import { AriaTree } from "./aria-tree";
@@ -101,7 +101,7 @@ export function Icicle(props: IcicleProps) {
     });
   };
   useSignalEffect(() => {
-    void [screen.value, dark.value, ranks.value];
+    void [screen.value, dark.value, ranks.value, layers.value];
     redraw();
   });
   useSignalEffect(() => {
@@ -161,7 +161,11 @@ export function Icicle(props: IcicleProps) {
         class="icicle-box"
         ref={box}
         style={{ height: `${tall}px` }}
-        onScroll={(event) => { scrolled.value = event.currentTarget.scrollTop; }}
+        onScroll={(event) => {
+          scrolled.value = event.currentTarget.scrollTop;
+          // Another cell is under the pointer now.
+          tip.value = null;
+        }}
         onPointerMove={(event) => {
           const { cell } = cellUnder(event);
           const bounds = box.current!.getBoundingClientRect();
@@ -175,7 +179,9 @@ export function Icicle(props: IcicleProps) {
         }}
         onDblClick={(event) => focusOn(cellUnder(event).cell)}
         onWheel={(event) => {
+          const before = motion.value;
           zoom(event, box.current!, motion, layout.total);
+          if (motion.value !== before) tip.value = null;
           if (motion.value.to - motion.value.from < layout.total) props.onZoom?.();
         }}
       >
@@ -186,6 +192,8 @@ export function Icicle(props: IcicleProps) {
           </div>
         </div>
       </div>
+      <RowsBelow rows={layout.rows.length + focus.length} scrolled={scrolled} size={size} />
+      <WholeWidth motion={motion} total={layout.total} />
       <AriaTree layout={layout} detail={(cell) => detail(layout, cell, props.more).join(", ")} focus={focus} selected={selected} onSelect={select} onFocus={focusOn} />
       <p class="selected-cell" role="status">
         {selected > 0 ? `${layout.name(selected)}: ${detail(layout, selected, props.more).join(" · ")}` : " "}
@@ -201,6 +209,21 @@ export function Icicle(props: IcicleProps) {
       )}
     </div>
   );
+}
+
+/** Takes a zoom back. */
+function WholeWidth({ motion, total }: { motion: Signal<Motion>; total: number }) {
+  const { from, to } = motion.value;
+  if (to - from > 0.999 * total) return null;
+  return <button type="button" class="icicle-whole" title="Back to the whole width, which Control and the wheel enlarged" onClick={() => { motion.value = { from: 0, to: total || 1 }; }}>whole width</button>;
+}
+
+/** Says that there is more to scroll to. */
+function RowsBelow({ rows, scrolled, size }: { rows: number; scrolled: ReadonlySignal<number>; size: ReadonlySignal<{ height: number }> }) {
+  const { height } = size.value;
+  const hidden = height === 0 ? 0 : Math.floor(rows - (scrolled.value + height) / ROW + 0.1);
+  if (hidden <= 0) return null;
+  return <p class="rows-below faint" style={{ top: `${height - 22}px` }}>▾ {count(hidden, "more row", "more rows")}</p>;
 }
 
 /** How much a search finds, if the widths say so. */

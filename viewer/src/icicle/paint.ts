@@ -72,10 +72,10 @@ export function fit(context: CanvasRenderingContext2D, name: string, room: numbe
   return low >= 2 ? `${short.slice(0, low)}…` : "";
 }
 
-let hatching: { key: string; pattern: CanvasPattern | null } | undefined;
+let hatching: { of: CanvasRenderingContext2D; colour: string; pattern: CanvasPattern | null } | undefined;
 
 function hatch(context: CanvasRenderingContext2D, colour: string): CanvasPattern | string {
-  if (hatching?.key !== colour) {
+  if (hatching?.of !== context || hatching.colour !== colour) {
     const tile = document.createElement("canvas");
     tile.width = tile.height = 6;
     const brush = tile.getContext("2d")!;
@@ -87,7 +87,7 @@ function hatch(context: CanvasRenderingContext2D, colour: string): CanvasPattern
       brush.lineTo(shift + 7, -1);
     }
     brush.stroke();
-    hatching = { key: colour, pattern: context.createPattern(tile, "repeat") };
+    hatching = { of: context, colour, pattern: context.createPattern(tile, "repeat") };
   }
   return hatching.pattern ?? "transparent";
 }

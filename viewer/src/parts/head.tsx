@@ -3,9 +3,12 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Info } from "../query/types";
-import { count, grouped, percent, shortDuration, sized } from "../text/units";
+import { count, percent, shortDuration, sized } from "../text/units";
+import { meaning, type Term } from "../text/glossary";
+import { basis } from "../view/basis";
 import { canBeExact, fullReading } from "../view/exact";
-import { change, client, config, exact, exactFailed, settleAddress, tabs, traces, view } from "../view/store";
+import { change, client, config, exact, settleAddress, tabs, traces, view } from "../view/store";
+import { copyText } from "../saving/file";
 import { offeredMetrics, shownMetric } from "../view/metric";
 import { TABS, type PageMetric, type Tab } from "../view/view";
 import { dark, toggleTheme } from "../view/theme";
@@ -20,11 +23,7 @@ const TITLES: Partial<Record<PageMetric, string>> = {
   major: "Live at the end, and old already when the last whole major collection began, as key o of heaptap top shows it",
 };
 
-/** How much of what happened the figures rest on. */
-function followed({ blocks_one_in: oneIn, limits }: Info): string {
-  const most = Math.max(oneIn, limits.objects_followed_one_in);
-  return most <= 1 ? "every block followed" : `one in ${grouped(most)} blocks followed`;
-}
+const WORDS: Partial<Record<PageMetric, Term>> = { allocated: "allocated", promoted: "promoted", peak: "peak" };
 
 export function Head({ info }: { info: Info | null }) {
   const current = view.value;
@@ -44,7 +43,7 @@ export function Head({ info }: { info: Info | null }) {
         <span class="facts">
           <span>{shortDuration(info.duration_us)}</span>
           <span title="All that was allocated">{sized(info.totals.allocated)}</span>
-          <span title={count(info.totals.samples, "sample", "samples")}>{exact.value && canBeExact.value && !exactFailed.value ? "full reading" : followed(info)}</span>
+          <span title={`${count(info.totals.samples, "sample", "samples")}. ${meaning("sample")}`}>{basis.value}</span>
         </span>
       )}
       <span class="head-tools">
@@ -90,20 +89,6 @@ function CopyLink() {
   );
 }
 
-/** Pages from files may be denied the clipboard; then the older way. */
-async function copyText(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const field = document.createElement("textarea");
-    field.value = text;
-    document.body.append(field);
-    field.select();
-    document.execCommand("copy");
-    field.remove();
-  }
-}
-
 export function Tabs() {
   const current = view.value;
   const strip = useRef<HTMLElement>(null);
@@ -121,7 +106,7 @@ export function Tabs() {
       {current.tab !== "snapshots" && <button type="button" id="own-code" aria-pressed={current.sites === "own"} title={OWN_CODE} onClick={toggleSites}>own code</button>}
       {current.tab !== "snapshots" && <label class="metric">
         <span>metric</span>
-        <select id="metric" value={shownMetric.value} title={TITLES[shownMetric.value]} onChange={(event) => setMetric(event.currentTarget.value as PageMetric)}>
+        <select id="metric" value={shownMetric.value} title={TITLES[shownMetric.value] ?? meaning(WORDS[shownMetric.value] ?? "live")} onChange={(event) => setMetric(event.currentTarget.value as PageMetric)}>
           {offeredMetrics.value.map((metric) => (
             <option value={metric}>{metricName(metric)}</option>
           ))}

@@ -1,7 +1,8 @@
-// The keys, and what the marks mean.
+// The keys, and what marks and words mean.
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { GLOSSARY, HEAP_GLOSSARY } from "../text/glossary";
 import { config } from "../view/store";
 
 export const helpOpen = signal(false);
@@ -11,7 +12,7 @@ const KEYS: [string, string][] = [
   ["← ↓ ↑ →  h j k l", "move the selection"],
   ["Enter", "focus the selected frame, open the selected row"],
   ["Backspace", "one level out"],
-  ["/", "search; n and N step through what is found"],
+  ["/", "search, and in Table only the rows with a text; n and N step through what is found, Escape ends it"],
   ["i", "invert: allocation sites at the top"],
   ["m", "next metric"],
   ["p", "live at the peak"],
@@ -41,14 +42,16 @@ export function Help() {
   }, [helpOpen.value]);
   return (
     <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={() => { helpOpen.value = false; }} onClick={(event) => { if (event.target === dialog.current) helpOpen.value = false; }}>
-      <div class="help-body">
+      <div class="help-body" tabIndex={0} role="region" aria-labelledby="help-title">
         <div class="help-head">
-          <h2 id="help-title">Keys and marks</h2>
+          <h2 id="help-title">Keys, marks and words</h2>
           <button type="button" onClick={() => { helpOpen.value = false; }}>close</button>
         </div>
         <dl>{KEYS.map(([key, text]) => <div><dt>{key}</dt><dd>{text}</dd></div>)}</dl>
         <h3>What the marks mean</h3>
         <dl>{MARKS.map(([mark, text]) => <div><dt>{mark}</dt><dd>{text}</dd></div>)}</dl>
+        <h3 id="words">What the words mean</h3>
+        <dl class="words">{[...Object.values(GLOSSARY), ...(config.snapshots > 0 ? HEAP_GLOSSARY : [])].map(([word, text]) => <div><dt>{word}</dt><dd>{text}</dd></div>)}</dl>
         <p class="faint">On the time line, drag to choose when blocks were allocated, and click for what was alive then. In the flame view a double click focuses; Control and the wheel zoom.</p>
       </div>
     </dialog>

@@ -1,9 +1,10 @@
 // What the page says when something is missing or wrong: what, where, and what to do.
 
-import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Info } from "../query/types";
 import { bytes, percent } from "../text/units";
+import { basisNote } from "../view/basis";
+import { dismiss, isDismissed } from "../view/dismissed";
 import { grows } from "../view/live";
 import { notices, traces, type TraceState } from "../view/store";
 
@@ -11,42 +12,40 @@ export function Problem({ text }: { text: string }) {
   return <p class="problem" role="alert">{text}</p>;
 }
 
-/** The traces of which nobody wants to see the notes any more. */
-const dismissed = signal<readonly string[]>([]);
-
 export function Notices({ info }: { info: Info | null }) {
-  const dismiss = (at: number) => {
-    notices.value = notices.value.filter((_, other) => other !== at);
-  };
+  const problems = notices.value;
+  const notes = info ? notesOf(info) : [];
   return (
     <>
-      {notices.value.map((text, at) => (
-        <div class="notice bad" role="alert">{text}<button type="button" class="plain" aria-label="Dismiss" onClick={() => dismiss(at)}>×</button></div>
-      ))}
-      {info && <TraceNotes key={info.name} info={info} />}
+      {problems.length > 0 && <OneLine texts={problems} look="bad" role="alert" onDismiss={() => { notices.value = []; }} />}
+      {info && notes.length > 0 && <OneLine key={info.name} texts={notes} look="" role="status" onDismiss={() => dismiss(info.name, notes)} />}
     </>
   );
 }
 
-/** What a reader of the figures should know, on one line until it is opened. */
-function TraceNotes({ info }: { info: Info }) {
+/** What a reader of the figures should know. */
+function notesOf(info: Info): string[] {
+  const cut = info.cut_short ? [`The end of this trace is missing: ${info.cut_short}.`] : [];
+  const basis = basisNote.value === null ? [] : [basisNote.value];
+  return [...cut, ...info.notes, ...basis].filter((note) => !isDismissed(info.name, note));
+}
+
+/** Messages on one line until it is opened. */
+function OneLine({ texts, look, role, onDismiss }: { texts: readonly string[]; look: string; role: "alert" | "status"; onDismiss(): void }) {
   const [open, setOpen] = useState(false);
   const [isCut, setCut] = useState(false);
   const line = useRef<HTMLUListElement>(null);
-  const notes = [...(info.cut_short ? [`The end of this trace is missing: ${info.cut_short}.`] : []), ...info.notes];
-  const key = [info.name, ...notes].join("\0");
   useLayoutEffect(() => {
     const look = () => setCut(line.current !== null && line.current.scrollWidth > line.current.clientWidth);
     look();
     addEventListener("resize", look);
     return () => removeEventListener("resize", look);
-  }, [key]);
-  if (notes.length === 0 || dismissed.value.includes(key)) return null;
+  }, [texts.join("\0")]);
   return (
-    <div class={`notice notes${open ? " open" : ""}`} role="status">
-      <ul ref={line}>{notes.map((note) => <li>{note}</li>)}</ul>
+    <div class={`notice notes ${look}${open ? " open" : ""}`} role={role}>
+      <ul ref={line}>{texts.map((text) => <li>{text}</li>)}</ul>
       {(isCut || open) && <button type="button" class="plain link" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "less" : "more"}</button>}
-      <button type="button" class="plain" aria-label="Dismiss" onClick={() => { dismissed.value = [...dismissed.value, key]; }}>×</button>
+      <button type="button" class="plain" aria-label="Dismiss" onClick={onDismiss}>×</button>
     </div>
   );
 }

@@ -1,22 +1,27 @@
 // Sizes in the page: always with their error, in columns that align.
 
-import type { Size } from "../query/types";
-import { bytes, sized, sizeColumns } from "../text/units";
+import type { BlockCount, Size } from "../query/types";
+import { bytes, number, percent, sized, sizeColumns } from "../text/units";
 
 /** `137.7 MiB ± 0.74 %`, with its interval as a title. */
 export function Sized({ size }: { size: Size }) {
   return <span class="sized" title={`95 %: ${bytes(size.low)} to ${bytes(size.high)}`}>{sized(size)}</span>;
 }
 
-/** The two cells of a size in a table. */
-export function SizeCells({ size }: { size: Size }) {
+/** The two cells of a size in a table. `errorLook`: classes of the second. */
+export function SizeCells({ size, errorLook = "" }: { size: Size; errorLook?: string }) {
   const [value, error] = sizeColumns(size);
   return (
     <>
       <td class="num" title={`95 %: ${bytes(size.low)} to ${bytes(size.high)}`}>{value}</td>
-      <td class="num err">{error}</td>
+      <td class={`num err ${errorLook}`}>{error}</td>
     </>
   );
+}
+
+/** `12,345 ± 1.2 %`. */
+export function blocksText({ count, error }: BlockCount): string {
+  return `${number(count)} ± ${percent(count > 0 ? error / count : 0)}`;
 }
 
 /** A bar with its 95 % interval, on the scale of the largest. */

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { By, Site, SiteDetails, SiteFrame, SiteNode, Source } from "../query/types";
 import { literally, parts, siteKey } from "../text/sites";
+import { meaning } from "../text/glossary";
 import { bytes, percent, shortDuration } from "../text/units";
 import { useQuery } from "../view/ask";
 import { SOURCES } from "../view/chips";
@@ -53,8 +54,8 @@ function Details({ details, sites, onOpen }: { details: SiteDetails; sites: Site
   return (
     <>
       <dl class="panel-facts">
-        <div><dt>{sites === "own" ? "itself, with libraries" : "itself"}</dt><dd><Sized size={details.sum} /></dd></div>
-        <div><dt>with what it calls</dt><dd><Sized size={details.total} /></dd></div>
+        <div><dt title={meaning("self")}>{sites === "own" ? "itself, with libraries" : "itself"}</dt><dd><Sized size={details.sum} /></dd></div>
+        <div><dt title={meaning("total")}>with what it calls</dt><dd><Sized size={details.total} /></dd></div>
         <div><dt>of the total</dt><dd>{percent(details.share)}</dd></div>
       </dl>
       <NodeList title="Callers" nodes={details.callers} onOpen={onOpen} />

@@ -1,6 +1,7 @@
 // Below the time line, on the same axis: the collector, the process, and the probes that were chosen.
 
 import { LineChart } from "../parts/spark";
+import { meaning } from "../text/glossary";
 import { visible } from "../text/sites";
 import { bytes, percent, shortDuration } from "../text/units";
 import { AXIS, MARGIN } from "../timeline/plot";
@@ -66,8 +67,9 @@ function LaneRow({ lane, limit, probe, width, duration, under }: RowProps) {
   // A picture of numbers below 1 would be flat: the chart begins at 1.
   const scaled = values.map((value) => (value === null ? null : most > 0 ? (100 * Math.max(0, value)) / most : 0));
   const title = limit === null ? name : `${name}, limit ${bytes(limit)}`;
+  const help = !probe && (name === "heap" || name === "in use") ? `${name}: ${meaning("heap")}` : title;
   return (
-    <div class={`lane${probe ? " probe" : ""}`} title={title}>
+    <div class={`lane${probe ? " probe" : ""}`} title={help}>
       <span class="lane-name" style={{ width: `${AXIS - 6}px` }}><b>{probe ? name.split("/").at(-1) : name}</b>{shown}</span>
       <div class="lane-plot" style={{ marginRight: `${MARGIN}px` }}>
         <div style={{ width: `${(100 * width * values.length) / duration}%` }}><LineChart values={scaled} most={100} fill="var(--bar)" height={30} label={`${title}: at most ${text(largest)}`} /></div>

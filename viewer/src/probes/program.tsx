@@ -57,5 +57,12 @@ function ProbeTree({ found }: { found: Sidecar }) {
       </tr>
     );
   };
-  return <table class="probe-tree"><tbody>{found.tree.map(row)}</tbody></table>;
+  return (
+    <div class="table-box" tabIndex={0} role="region" aria-label="Probes">
+      <table class="probe-tree">
+        <thead><tr><th scope="col">probe</th><th scope="col">kind</th><th scope="col">at the end</th><th scope="col">time line</th></tr></thead>
+        <tbody>{found.tree.map(row)}</tbody>
+      </table>
+    </div>
+  );
 }

@@ -4,6 +4,15 @@
 import type { By } from "./types";
 
 /**
+ * An estimated number of blocks.
+ */
+export type BlockCount = { count: number, error: number, 
+/**
+ * The blocks of the table that it was estimated from.
+ */
+sampled: number, };
+
+/**
  * A caller of a leak.
  */
 export type CallerSite = { 
@@ -419,7 +428,11 @@ export type OtherRows = { rows: number, share: number, samples: number, bytes: n
  */
 error: number | null, low: number, high: number, };
 
-export type OtherSeries = { rows: number, sum: Sum, live: Array<number>, allocated: Array<number>, };
+export type OtherSeries = { rows: number, 
+/**
+ * Of these, the ones that are larger than those that have a line.
+ */
+larger: number, sum: Sum, live: Array<number>, allocated: Array<number>, };
 
 /**
  * A share with its standard error.
@@ -494,6 +507,28 @@ sites: SiteFrame, rows: Array<ReportRow>, others: OtherRows, total: Sum, };
  * Live bytes over time.
  */
 export type ReportTimeline = { bucket_us: number, most_live_bytes: Array<number>, allocated_bytes: Array<number>, };
+
+export type RowTable = { metric: string, by: By, sites: SiteFrame, rows: Array<TableRow>, 
+/**
+ * How many rows contain the text, and how many there are.
+ */
+matching: number, all: number, 
+/**
+ * Those that contain the text and are not shown: what they allocate themselves.
+ */
+others: OtherRows, 
+/**
+ * What all rows that contain the text allocate themselves.
+ */
+matched: Sum, 
+/**
+ * What all rows allocate themselves.
+ */
+total: Sum, 
+/**
+ * Why no row has a total. Rows that are no frames call nothing, and have none either.
+ */
+no_totals: string | null, };
 
 export type Series = { site: Site, 
 /**
@@ -663,9 +698,25 @@ export type SnapshotDocument = { snapshots: Array<Snapshot>, failed: Array<Faile
  */
 growths: Array<Array<Growth>>, };
 
-export type SourceLine = { line: number, sum: Sum, functions: Array<string>, };
+export type SourceLine = { line: number, 
+/**
+ * What it allocates itself, with the library code that it calls if sites are own code.
+ */
+sum: Sum, 
+/**
+ * With all that it calls.
+ */
+total: Sum | null, functions: Array<string>, };
 
-export type SourceLines = { file: string, lines: Array<SourceLine>, total: Sum, };
+export type SourceLines = { file: string, lines: Array<SourceLine>, 
+/**
+ * What the file allocates itself, and with all that it calls.
+ */
+sum: Sum, total: Sum | null, 
+/**
+ * Why there are no totals.
+ */
+no_totals: string | null, };
 
 /**
  * The rows of a table that reach most first, which the page stacks over time. Those of the table itself are the
@@ -681,6 +732,37 @@ rows: Array<[string, number]>, };
  * Samples, and the size they stand for.
  */
 export type Sum = { samples: number, bytes: number, 
+/**
+ * `None` if there is no sample, and `high` is all that is known; and where it is only known
+ * to be between `low` and `high`.
+ */
+error: number | null, low: number, high: number, };
+
+export type TableRow = { share: number, 
+/**
+ * With all that it calls: what is allocated while it is on the stack.
+ */
+total: Sum | null, total_share: number, 
+/**
+ * Of what it allocates itself.
+ */
+blocks: BlockCount | null, 
+/**
+ * Function or module; empty for a file.
+ */
+name: string, 
+/**
+ * File; empty for a module.
+ */
+file?: string, 
+/**
+ * The line; 0 except for a location.
+ */
+line?: number, 
+/**
+ * First and last character; zeros except for a location.
+ */
+chars?: [number, number], samples: number, bytes: number, 
 /**
  * `None` if there is no sample, and `high` is all that is known; and where it is only known
  * to be between `low` and `high`.

@@ -3,13 +3,13 @@
 // are generated from Rust's (figures.ts), those of requests are written here.
 
 import type {
-  Diff, Hot, Info, Leaks, MergedTree, Names, ReportFigures, Site, SiteDetails as SiteAnswer, SiteFrame, SourceLines,
+  Diff, Hot, Info, Leaks, MergedTree, Names, ReportFigures, RowTable, Site, SiteDetails as SiteAnswer, SiteFrame, SourceLines,
   Timeline as TimelineAnswer, TreeAnswer,
 } from "./figures";
 
 export type {
-  CallerSite, Cells, Change, Diff, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, Series,
-  Site, SiteFrame, SiteNode, Size, SourceLines, Sum, Totals,
+  BlockCount, CallerSite, Cells, Change, Diff, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, RowTable, Series,
+  Site, SiteFrame, SiteNode, Size, SourceLine, SourceLines, Sum, TableRow, Totals,
 } from "./figures";
 
 export type Metric = "allocated" | "promoted" | "peak" | "at" | "live" | "survived";
@@ -52,11 +52,15 @@ export type Tree = Stated<TreeAnswer> & { before?: number[]; after?: number[]; c
 type Compared = { before: number; after: number; filter: Filter; metric: Metric; sites: SiteFrame; at?: number };
 type TreeShape = { by: TreeBy; invert: boolean; focus: Site[]; fold: boolean; min_share: number; most: number };
 
+/** By what the rows of the table are sorted: what they allocate themselves, with all that they call, … */
+export type SortedBy = "self" | "total" | "blocks" | "name" | "more";
+
 /** Each kind of request with its answer. */
 export interface Queries {
   info: { ask: { trace: number }; answer: Info };
   report: { ask: Common & { by: By; top: number; callers?: number }; answer: Report };
-  timeline: { ask: Common & { by: By; top: number; points: number; within?: Site & { by: By } }; answer: Timeline };
+  table: { ask: Common & { by: By; top: number; sort: SortedBy; ascending: boolean; text: string }; answer: Stated<RowTable> };
+  timeline: { ask: Common & { by: By; top: number; skip: number; points: number; within?: Site & { by: By } }; answer: Timeline };
   tree: { ask: Common & TreeShape; answer: Tree };
   site: { ask: Common & { by: By; site: Site; levels: number }; answer: SiteDetails };
   leaks: { ask: { trace: number; filter: Filter; sites: SiteFrame }; answer: Leaks };

@@ -1,22 +1,25 @@
 // The icicle of the trace, with its toolbar and the panel about the selected frame.
 
-import { signal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Site, Tree } from "../query/types";
 import { Icicle } from "../icicle/icicle";
 import type { Layout } from "../icicle/layout";
 import { NothingSelected, Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
+import { SaveMenu } from "../parts/save-menu";
 import { SitePanel } from "../parts/site-panel";
+import { copyStack, flamePicture, saveFlameCsv, type Flame as Saved } from "../saving/flame";
+import { savePng, saveSvg } from "../saving/picture";
 import { asBy } from "../text/sites";
-import { count, percent } from "../text/units";
+import { count, percent, sized } from "../text/units";
 import { capital } from "../text/words";
 import { useQuery } from "../view/ask";
 import { palette, siteColour } from "../view/colour";
 import { focusOn } from "../view/drill";
 import { metricPhrase } from "../view/metric";
 import { common } from "../view/request";
-import { change, view } from "../view/store";
+import { change, config, view } from "../view/store";
 import { TREE_BYS } from "../view/view";
 
 /** More cells than this are joined by the query. */
@@ -90,14 +93,40 @@ export function Flame({ rows, panel }: { rows?: number; panel: boolean }) {
   );
 }
 
+/** What the flame shows now, for those who take it away. */
+function shownFlame(tree: Tree): Saved {
+  const { focus, selected, search } = view.value;
+  const title = `${config.traces[view.value.trace]?.name ?? ""}: ${metricPhrase.value}, ${sized(tree.total)}`;
+  return { tree, focus, selected, searched: search, title, colour: moduleFill };
+}
+
+const SAVES: readonly { name: string; help: string; save(flame: Saved): void | Promise<void> }[] = [
+  { name: "SVG", help: "picture of all rows, to be enlarged or edited", save: (flame) => saveSvg(flamePicture(flame)) },
+  { name: "PNG", help: "picture of all rows", save: (flame) => savePng(flamePicture(flame)) },
+  { name: "CSV", help: "the calls below the selected frame, or all", save: saveFlameCsv },
+];
+
 function CellFacts({ tree }: { tree: Tree }) {
   const current = view.value;
   return (
     <>
       {current.focus.length > 0 && <p class="faint">in focus: <Sized size={tree.focus_total} />, {percent(tree.focus_total.samples / (tree.total.samples || 1))} of the total</p>}
-      {current.selected.length > 0 && <div class="panel-tools"><button type="button" onClick={() => focusOn([...current.focus, ...current.selected])}>focus</button></div>}
+      {current.selected.length > 0 && <div class="panel-tools">
+        <button type="button" onClick={() => focusOn([...current.focus, ...current.selected])}>focus</button>
+        <CopyStack tree={tree} />
+      </div>}
     </>
   );
+}
+
+function CopyStack({ tree }: { tree: Tree }) {
+  const copied = useSignal(false);
+  const copy = async () => {
+    await copyStack(shownFlame(tree));
+    copied.value = true;
+    setTimeout(() => { copied.value = false; }, 1500);
+  };
+  return <button type="button" title="Copy the calls from the outermost to this frame, with their sizes" onClick={copy}>{copied.value ? "copied" : "copy stack"}</button>;
 }
 
 /** How many frames stand in cells that join small ones. */
@@ -118,6 +147,7 @@ function FlameTools({ tree }: { tree: Tree | null }) {
           {TREE_BYS.map((by) => <option value={by}>{by}</option>)}
         </select></label>
         <button type="button" aria-pressed={current.invert} title="Allocation sites at the top (i)" onClick={() => change({ invert: !current.invert, focus: [], selected: [] })}>inverted</button>
+        {tree && tree.total.samples > 0 && <SaveMenu label="Save the call tree" items={SAVES.map(({ name, help, save }) => ({ name, help, save: () => save(shownFlame(tree)) }))} />}
         <input id="search" type="search" placeholder="search  /" aria-label="Search frames" spellcheck={false} value={current.search} onInput={(event) => change({ search: event.currentTarget.value }, "search")} />
       </span>
     </div>

@@ -5,6 +5,8 @@ import { useState } from "preact/hooks";
 import type { HotFragment, HotFrame, TreeBy } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
+import { hotCsv } from "../saving/csv";
+import { fileName, saveText } from "../saving/file";
 import { label, siteKey, siteOf } from "../text/sites";
 import { percent } from "../text/units";
 import { useQuery } from "../view/ask";
@@ -24,6 +26,7 @@ export function Hot({ by }: { by: TreeBy }) {
       {answer && answer.total.bytes === 0 && <NothingSelected />}
       {answer && answer.total.bytes > 0 && (
         <>
+          <div class="tools"><span class="tools-right"><button type="button" title="Save the fragments as comma-separated values" onClick={() => saveText(fileName("hot", "csv"), "text/csv", hotCsv(answer.fragments))}>CSV</button></span></div>
           <p class="faint prose">Runs of calls that have at least {percent(answer.threshold)} of the <Sized size={answer.total} /> {metricTitle(answer.metric)}. The allocation comes first, then its callers.</p>
           {answer.fragments.length === 0 && <p class="prose">No run of calls has as much: it is spread over many call paths.</p>}
           {!answer.limits.complete && <p class="prose">There are too many call paths to search all of them: fragments may be longer.</p>}

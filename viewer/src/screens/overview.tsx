@@ -3,8 +3,9 @@
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
 import { headline, parts, siteKey } from "../text/sites";
-import { bytes, count, shared, shortDuration, sized } from "../text/units";
+import { bytes, count, grouped, shared, shortDuration, sized } from "../text/units";
 import { useQuery } from "../view/ask";
+import { meaning, type Term } from "../text/glossary";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
 import { capital, rowTitle } from "../text/words";
 import { grows } from "../view/live";
@@ -13,8 +14,11 @@ import { common, ofWholeRun } from "../view/request";
 import { change, view } from "../view/store";
 import { BYS } from "../view/view";
 import { Problem } from "../parts/messages";
+import { SaveMenu } from "../parts/save-menu";
+import { savePng, saveSvg } from "../saving/picture";
+import { timelinePicture } from "../saving/timeline";
 import { LineChart } from "../parts/spark";
-import { cursor, layerColours, Timeline, useTimeline } from "../timeline/timeline";
+import { behindBrush, cursor, layerColours, LAYERS, Timeline, useTimeline } from "../timeline/timeline";
 import { Lanes } from "../probes/lanes";
 import { Program } from "../probes/program";
 import { Flame } from "./flame";
@@ -33,9 +37,10 @@ export function Overview({ info }: { info: Info }) {
           <div class="over-head">
             <Crumbs />
             <span class="over-tools">
-              <label>by <select value={current.over} aria-label="Group the time line by" onChange={(event) => change({ over: event.currentTarget.value as typeof current.over, drill: [] })}>
+              <label>by <select value={current.over} aria-label="Group the time line by" onChange={(event) => change({ over: event.currentTarget.value as typeof current.over, drill: [], layer: 0 })}>
                 {BYS.map((by) => <option value={by}>{by}</option>)}
               </select></label>
+              <SaveTimeline data={timeline.answer} info={info} />
               <button type="button" aria-pressed={current.multiples} onClick={() => change({ multiples: !current.multiples })}>side by side</button>
             </span>
           </div>
@@ -54,6 +59,20 @@ export function Overview({ info }: { info: Info }) {
   );
 }
 
+function SaveTimeline({ data, info }: { data: Data; info: Info }) {
+  const current = view.value;
+  const picture = () => {
+    const colours = layerColours(data);
+    const legend = legendRows(data).map(({ name, size }, row) => ({ name, size, colour: colours[row] ?? "" }));
+    const title = `${info.name}: live size by ${rowTitle(drillBy(current), current.sites)}; on the right ${metricPhrase.value}`;
+    return timelinePicture(title, data, info, legend, { colours, whole: behindBrush.value, at: current.metric === "at" ? current.at : null });
+  };
+  return <SaveMenu label="Save the time line" items={[
+    { name: "SVG", help: "picture, to be enlarged or edited", save: () => saveSvg(picture()) },
+    { name: "PNG", help: "picture", save: () => savePng(picture()) },
+  ]} />;
+}
+
 function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string | null; totals: Totals }) {
   const growing = leaks !== null && leaks.conclusive && leaks.leaks.length > 0;
   return (
@@ -66,11 +85,11 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
         {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
       </p>
       <dl class="totals">
-        <Total name="allocated" value={sized(totals.allocated)} />
-        <Total name="peak live" value={sized(totals.peak)} more={`at ${shortDuration(totals.peak_us)}`} />
-        <Total name={grows.value ? "live now" : "live at end"} value={sized(totals.live)} />
-        <Total name="promoted" value={shared(totals.promotion)} more="of young" />
-        {totals.median_lifetime && <Total name="half freed within" value={`${shortDuration(totals.median_lifetime.us)} ± ${shortDuration(totals.median_lifetime.error)}`} />}
+        <Total name="allocated" term="allocated" value={sized(totals.allocated)} />
+        <Total name="peak live" term="peak" value={sized(totals.peak)} more={`at ${shortDuration(totals.peak_us)}`} />
+        <Total name={grows.value ? "live now" : "live at the end"} term="live" value={sized(totals.live)} />
+        <Total name="promoted" term="promoted" value={shared(totals.promotion)} more="of young" />
+        {totals.median_lifetime && <Total name="half freed within" term="live" value={`${shortDuration(totals.median_lifetime.us)} ± ${shortDuration(totals.median_lifetime.error)}`} />}
       </dl>
       {shownMetric.value === "peak" && <PeakNote totals={totals} />}
     </section>
@@ -84,8 +103,8 @@ function PeakNote({ totals }: { totals: Totals }) {
   return <p class="faint peak-note">The views of the peak add up to {sized(seen)}: what was seen alive at the moment when most was. The largest of many noisy sizes is too large by chance, and <b>peak live</b> is corrected for that.</p>;
 }
 
-function Total({ name, value, more }: { name: string; value: string; more?: string }) {
-  return <div><dt>{name}</dt><dd>{value}{more && <span class="faint"> {more}</span>}</dd></div>;
+function Total({ name, term, value, more }: { name: string; term: Term; value: string; more?: string }) {
+  return <div><dt title={meaning(term)}>{name}</dt><dd>{value}{more && <span class="faint"> {more}</span>}</dd></div>;
 }
 
 function Crumbs() {
@@ -93,13 +112,13 @@ function Crumbs() {
   const root = current.over === "module" ? "All modules" : `All by ${rowTitle(current.over, current.sites)}`;
   return (
     <nav class="crumbs" aria-label="Narrowed to">
-      {current.drill.length === 0 ? <h2>{root}</h2> : <button type="button" class="plain link" onClick={() => change({ drill: [] })}>{root}</button>}
+      {current.drill.length === 0 ? <h2>{root}</h2> : <button type="button" class="plain link" onClick={() => change({ drill: [], layer: 0 })}>{root}</button>}
       {current.drill.map((site, at) => {
         const [name] = parts(site);
         const last = at === current.drill.length - 1;
         return <>
           <span class="faint" aria-hidden="true">›</span>
-          {last ? <h2>{name}</h2> : <button type="button" class="plain link" onClick={() => change({ drill: current.drill.slice(0, at + 1) })}>{name}</button>}
+          {last ? <h2>{name}</h2> : <button type="button" class="plain link" onClick={() => change({ drill: current.drill.slice(0, at + 1), layer: 0 })}>{name}</button>}
         </>;
       })}
       {current.drill.length > 0 && <button type="button" class="plain" title="One level out (Backspace)" onClick={stepOut}>back</button>}
@@ -132,12 +151,30 @@ function Legend({ data }: { data: Data }) {
             <i class="swatch" style={{ background: colours[row] ?? "" }} />
             {site && deeper
               ? <button type="button" class="plain legend-name" title={`Open ${name}`} onClick={() => drillInto(site)}>{name}</button>
+              : !site && data.others.rows > data.others.larger
+              ? <button type="button" class="plain legend-name" title="Show the next of them" onClick={() => change({ layer: data.others.larger + LAYERS })}>{name}</button>
               : <span class="legend-name" title={name}>{name}</span>}
             <span class="sized">{at === null ? size : bytes(live[at] ?? 0)}</span>
           </li>
         ))}
       </ul>
+      <LayerPages data={data} />
     </div>
+  );
+}
+
+/** Leads to the rows that are in the layer of the others, and back. */
+function LayerPages({ data }: { data: Data }) {
+  const { rows, larger } = data.others;
+  const smaller = rows - larger;
+  if (rows === 0) return null;
+  const first = larger + 1;
+  return (
+    <p class="layer-pages faint">
+      <span>{grouped(first)} – {grouped(larger + data.series.length)} of {grouped(rows + data.series.length)}</span>
+      {larger > 0 && <button type="button" class="plain link" onClick={() => change({ layer: Math.max(0, larger - LAYERS) })}>larger</button>}
+      {smaller > 0 && <button type="button" class="plain link" onClick={() => change({ layer: larger + LAYERS })}>next {grouped(Math.min(LAYERS, smaller))}</button>}
+    </p>
   );
 }
 

@@ -2,10 +2,11 @@
 // is in a page that was written `--with-source`; otherwise there are the lines and their functions.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Site, SourceLines, Sum } from "../query/types";
+import type { Site, SourceLine, SourceLines } from "../query/types";
 import { Message, Problem } from "../parts/messages";
 import { ErrorBar, Sized, SizeCells } from "../parts/numbers";
 import { sourceLines } from "../query/page-data";
+import { meaning } from "../text/glossary";
 import { shortFile, visible } from "../text/sites";
 import { useQuery } from "../view/ask";
 import { common } from "../view/request";
@@ -34,8 +35,12 @@ export function Source() {
         })}
       </nav>
       <section class={`lines${lines.stale ? " stale" : ""}`} aria-label={file}>
-        <div class="tools"><h2 class="break">{visible(file)}</h2>{lines.answer && <span class="tools-right"><Sized size={lines.answer.total} /></span>}</div>
+        <div class="tools">
+          <h2 class="break">{visible(file)}</h2>
+          {lines.answer && <span class="tools-right"><span>self <Sized size={lines.answer.sum} /></span>{lines.answer.total && <span>total <Sized size={lines.answer.total} /></span>}</span>}
+        </div>
         {lines.error && <Problem text={lines.error} />}
+        {lines.answer?.no_totals && <p class="faint prose">No totals: {lines.answer.no_totals}.</p>}
         {lines.answer && lines.answer.file === file && <Lines lines={lines.answer} />}
       </section>
     </div>
@@ -61,11 +66,14 @@ function Lines({ lines }: { lines: SourceLines }) {
     return () => { current = false; };
   }, [trace, lines.file]);
   const shown = text && text.file === lines.file ? text.lines : null;
+  const hottest = hottestLine(lines);
+  const at = wanted || hottest;
   useEffect(() => {
-    document.querySelector(".lines tr.wanted")?.scrollIntoView({ block: "center" });
-  }, [wanted, shown, lines]);
+    showLine(document.querySelector<HTMLElement>(".lines tr.wanted") ?? document.querySelector<HTMLElement>(".lines tr.hottest"));
+  }, [at, shown, lines.file]);
   const byLine = new Map(lines.lines.map((each) => [each.line, each]));
-  const most = Math.max(1, ...lines.lines.map(({ sum }) => sum.high));
+  const hasTotals = lines.total !== null;
+  const most = Math.max(1, ...lines.lines.map(({ sum, total }) => (hasTotals ? total?.high : sum.high) ?? 0));
   const numbers = shown ? shown.map((_, at) => at + 1) : [...byLine.keys()].sort((a, b) => a - b);
   return (
     <>
@@ -73,14 +81,21 @@ function Lines({ lines }: { lines: SourceLines }) {
       {!shown && !problem && <p class="faint prose">{config.mode === "serve" ? "The text of files is shown with heaptap serve --source-root DIR." : "The text of files is in a page that heaptap export writes --with-source --source-root DIR, and in that of heaptap serve --source-root DIR."}</p>}
       <div class="table-box" tabIndex={0} role="region" aria-label="Lines">
         <table class="code">
-          <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th class="num" scope="col">line</th><th scope="col">{shown ? "text" : "function"}</th></tr></thead>
+          <thead><tr>
+            <th class="num" scope="col" title={meaning("self")}>self</th><th class="num err" scope="col" title={meaning("error")}>error</th>
+            {hasTotals && <><th class="num" scope="col" title={meaning("total")}>total</th><th class="num err wide-only" scope="col">error</th></>}
+            <th class="bar-col" scope="col" title="With its 95 % interval">{hasTotals ? "total" : "self"}, 95 %</th>
+            <th class="num" scope="col">line</th><th scope="col">{shown ? "text" : "function"}</th>
+          </tr></thead>
           <tbody>
             {numbers.map((number) => {
               const known = byLine.get(number);
+              const bar = known && (hasTotals ? known.total : known.sum);
               return (
-                <tr class={`${number === wanted ? "wanted" : ""}${known ? " hot" : ""}`}>
-                  {known ? <SizeCells size={known.sum} /> : <><td class="num" /><td class="num err" /></>}
-                  <td class="bar-col">{known && <ErrorBar size={known.sum satisfies Sum} most={most} />}</td>
+                <tr class={`${number === wanted ? "wanted" : ""}${known ? " hot" : ""}${number === hottest ? " hottest" : ""}`}>
+                  {known && known.sum.samples > 0 ? <SizeCells size={known.sum} /> : <><td class="num" /><td class="num err" /></>}
+                  {hasTotals && (known?.total ? <SizeCells size={known.total} errorLook="wide-only" /> : <><td class="num" /><td class="num err wide-only" /></>)}
+                  <td class="bar-col">{bar && <ErrorBar size={bar} most={most} />}</td>
                   <td class="num faint">{number}</td>
                   <td class="text" title={known?.functions.join(", ")}>{shown ? shown[number - 1] : known?.functions.map(visible).join(", ")}</td>
                 </tr>
@@ -91,4 +106,23 @@ function Lines({ lines }: { lines: SourceLines }) {
       </div>
     </>
   );
+}
+
+/** The line that allocates most itself; if none does, the one that has most with all that it calls. */
+function hottestLine({ lines }: SourceLines): number {
+  const heat = ({ sum, total }: SourceLine): [number, number] => [sum.samples, total?.samples ?? 0];
+  let [hottest, most]: [number, [number, number]] = [0, [0, 0]];
+  for (const line of lines) {
+    const [own, total] = heat(line);
+    if (own > most[0] || (own === most[0] && total > most[1])) [hottest, most] = [line.line, [own, total]];
+  }
+  return hottest;
+}
+
+/** Scrolls within the box of the lines: the page itself stays where it is. */
+function showLine(row: HTMLElement | null): void {
+  const box = row?.closest(".table-box");
+  if (!row || !box) return;
+  const [inner, outer] = [row.getBoundingClientRect(), box.getBoundingClientRect()];
+  box.scrollTop += inner.top - outer.top - (box.clientHeight - inner.height) / 2;
 }

@@ -1,19 +1,26 @@
-// The table of `heaptap report`, with the panel about the open row.
+// The table: what each row allocates itself, as in `heaptap report`, and what it has with all that it
+// calls; with the panel about the open row.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { By, Site } from "../query/types";
+import type { By, RowTable, Site, TableRow } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
-import { ErrorBar, SizeCells } from "../parts/numbers";
+import { blocksText, ErrorBar, SizeCells } from "../parts/numbers";
+import { RowFilter } from "../parts/row-filter";
 import { SitePanel } from "../parts/site-panel";
+import { SortHead } from "../parts/sort-head";
+import { tableCsv } from "../saving/csv";
+import { fileName, saveText } from "../saving/file";
 import { parts, sameSite, siteKey, siteOf } from "../text/sites";
-import { count, percent } from "../text/units";
+import { meaning } from "../text/glossary";
+import { count, grouped, percent } from "../text/units";
 import { rowTitle } from "../text/words";
 import { useQuery } from "../view/ask";
 import { setActive } from "../view/commands";
+import { isThinned } from "../view/exact";
 import { metricTitle } from "../view/metric";
 import { common } from "../view/request";
-import { change, view } from "../view/store";
-import { BYS, TREE_BYS } from "../view/view";
+import { change, client, exact, notice, view } from "../view/store";
+import { BYS, sortOf, TREE_BYS, type View } from "../view/view";
 import { Hot } from "./hot";
 
 const PAGE = 200;
@@ -21,17 +28,21 @@ const PAGE = 200;
 /** What the second column names, where rows have one. */
 const SECOND: Partial<Record<string, string>> = { function: "file", location: "function" };
 
+function ask(current: View, top: number) {
+  const { by, ascending } = sortOf(current.sort);
+  return { ...common(current), by: current.by, top, sort: by, ascending, text: current.find };
+}
+
 export function Table() {
   const current = view.value;
   const [top, setTop] = useState(PAGE);
   const hotBy = current.hot ? TREE_BYS.find((by) => by === current.by) ?? "function" : null;
-  const { answer, error, stale } = useQuery("table", "report", hotBy ? null : { ...common(current), by: current.by, top });
-  const rows = answer && answer.table.by === current.by && answer.table.sites === current.sites ? answer.table.rows : [];
-  useRowKeys(rows, current.row, (row) => {
+  const { answer, error, stale } = useQuery("table", "table", hotBy ? null : ask(current, top));
+  const table = answer && answer.by === current.by && answer.sites === current.sites ? answer : null;
+  useRowKeys(table?.rows ?? [], current.row, (row) => {
     change({ row: siteOf(row) }, "within");
     document.querySelector('tr[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   });
-  const most = rows[0]?.high ?? 1;
   if (hotBy) {
     return (
       <section class="rows" aria-label="Hot fragments">
@@ -43,54 +54,97 @@ export function Table() {
   return (
     <div class={current.row ? "with-panel" : ""}>
       <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
-        <Tools title={`${metricTitle(answer?.table.metric ?? "")} by ${rowTitle(current.by, current.sites)}`} by={current.by} bys={BYS} />
+        <Tools title={`${metricTitle(answer?.metric ?? "")} by ${rowTitle(current.by, current.sites)}`} by={current.by} bys={BYS} onSave={saveTable} />
         {error && <Problem text={error} />}
-        {answer && answer.table.total.samples === 0 && <NothingSelected />}
-        {answer && answer.table.total.samples > 0 && (
-          <div class="table-box" tabIndex={0} role="region" aria-label="Rows">
-            <table>
-              <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="num" scope="col">share</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th scope="col">{rowTitle(current.by, current.sites)}</th>{SECOND[current.by] ? <th class="wide" scope="col">{SECOND[current.by]}</th> : <td class="wide" />}</tr></thead>
-              <tbody>
-                {rows.map((row) => {
-                  const [name, more] = parts(row);
-                  const open = current.row !== null && sameSite(current.row, siteOf(row));
-                  return (
-                    <tr key={siteKey(row)} aria-selected={open} onClick={() => change({ row: open ? null : siteOf(row) }, "within")}>
-                      <SizeCells size={row} />
-                      <td class="num">{percent(row.share)}</td>
-                      <td class="bar-col"><ErrorBar size={row} most={most} /></td>
-                      <td class="name"><button type="button" class="plain" title={name}>{name}</button></td>
-                      <td class="wide faint" title={more}>{more}</td>
-                    </tr>
-                  );
-                })}
-              </tbody>
-              <tfoot>
-                {answer.table.others.rows > 0 && (
-                  <tr><SizeCells size={answer.table.others} /><td class="num">{percent(answer.table.others.share)}</td><td class="bar-col" />
-                    <td colSpan={2}>{count(answer.table.others.rows, "other", "others")} <button type="button" class="plain link" onClick={() => setTop(top * 5)}>show more</button></td></tr>
-                )}
-                <tr><SizeCells size={answer.table.total} /><td class="num">100.0 %</td><td class="bar-col" /><td colSpan={2}>total</td></tr>
-              </tfoot>
-            </table>
-          </div>
-        )}
+        {table?.no_totals && <p class="faint prose">No totals: {table.no_totals}.</p>}
+        {table && table.total.samples === 0 && <NothingSelected />}
+        {table && table.total.samples > 0 && <Rows table={table} onMore={() => setTop(top * 5)} />}
       </section>
       {current.row && <SitePanel site={current.row} by={current.by} sites={current.sites} onOpen={(site) => change({ row: site })} />}
     </div>
   );
 }
 
-function Tools({ title, by, bys }: { title: string; by: By; bys: readonly By[] }) {
+/** All rows that contain the text, also those that are not shown yet. */
+function saveTable(): void {
+  const request = ask(view.value, 0);
+  client.ask("save-table", "table", request, (outcome) => {
+    if ("rows" in outcome) saveText(fileName(`by-${request.by}`, "csv"), "text/csv", tableCsv(outcome));
+    else notice(outcome.error);
+  }, exact.value && isThinned(request));
+}
+
+function Rows({ table, onMore }: { table: RowTable; onMore(): void }) {
+  const current = view.value;
+  const { by, ascending } = sortOf(current.sort);
+  const hasTotals = table.rows.some(({ total }) => total !== null);
+  const hasBlocks = table.rows.some(({ blocks }) => blocks !== null);
+  const byTotal = by === "total" && hasTotals;
+  const most = Math.max(1, ...table.rows.map((row) => (byTotal ? row.total?.high : row.high) ?? 0));
+  const head = (column: Parameters<typeof SortHead>[0]["column"], title: string, help: string, look = "num") =>
+    <SortHead column={column} title={title} help={help} look={look} order={by === column ? (ascending ? "ascending" : "descending") : null} />;
+  const columns = 3 + (hasTotals ? 2 : 0) + (hasBlocks ? 1 : 0);
+  return (
+    <>
+      <div class="table-box" tabIndex={0} role="region" aria-label="Rows">
+        <table>
+          <thead>
+            <tr>
+              {head("self", "self", meaning("self"))}<th class="num err" scope="col" title={meaning("error")}>error</th>
+              {hasTotals && <>{head("total", "total", meaning("total"))}<th class="num err wide-only" scope="col">error</th></>}
+              <th class="num wide-only" scope="col">{byTotal ? "of total" : "share"}</th>
+              <th class="bar-col" scope="col" title="With its 95 % interval">{byTotal ? "total" : "self"}, 95 %</th>
+              {hasBlocks && head("blocks", "blocks", `Of what it allocates itself. ${meaning("block")}`, "num wide-only")}
+              {head("name", rowTitle(current.by, current.sites), "", "")}
+              {SECOND[current.by] ? head("more", SECOND[current.by]!, "", "wide") : <td class="wide" />}
+            </tr>
+          </thead>
+          <tbody>{table.rows.map((row) => <Row key={siteKey(row)} row={row} hasTotals={hasTotals} hasBlocks={hasBlocks} byTotal={byTotal} most={most} />)}</tbody>
+          <tfoot>
+            {table.others.rows > 0 && (
+              <tr><SizeCells size={table.others} /><td colSpan={columns}>
+                {count(table.others.rows, "other row", "other rows")} <button type="button" class="plain link" onClick={onMore}>show more</button></td></tr>
+            )}
+            {current.find !== "" && <tr><SizeCells size={table.matched} /><td colSpan={columns}>{grouped(table.matching)} of {count(table.all, "row", "rows")} with “{current.find}”</td></tr>}
+            <tr><SizeCells size={table.total} /><td colSpan={columns}>all rows</td></tr>
+          </tfoot>
+        </table>
+      </div>
+      {table.rows.length === 0 && <p class="prose">No row contains “{current.find}”.</p>}
+    </>
+  );
+}
+
+function Row({ row, hasTotals, hasBlocks, byTotal, most }: { row: TableRow; hasTotals: boolean; hasBlocks: boolean; byTotal: boolean; most: number }) {
+  const current = view.value;
+  const [name, more] = parts(row);
+  const open = current.row !== null && sameSite(current.row, siteOf(row));
+  const bar = byTotal ? row.total : row;
+  return (
+    <tr aria-selected={open} onClick={() => change({ row: open ? null : siteOf(row) }, "within")}>
+      <SizeCells size={row} />
+      {hasTotals && (row.total ? <SizeCells size={row.total} errorLook="wide-only" /> : <><td class="num" /><td class="num err wide-only" /></>)}
+      <td class="num wide-only">{percent(byTotal ? row.total_share : row.share)}</td>
+      <td class="bar-col">{bar && <ErrorBar size={bar} most={most} />}</td>
+      {hasBlocks && <td class="num wide-only" title={row.blocks ? `estimated from ${count(row.blocks.sampled, "block", "blocks")} of the page; ${count(row.samples, "sample", "samples")} in all` : ""}>{row.blocks && blocksText(row.blocks)}</td>}
+      <td class="name"><button type="button" class="plain" title={name}>{name}</button></td>
+      <td class="wide faint" title={more}>{more}</td>
+    </tr>
+  );
+}
+
+function Tools({ title, by, bys, onSave }: { title: string; by: By; bys: readonly By[]; onSave?: () => void }) {
   const { hot } = view.value;
   return (
     <div class="tools">
       <h2>{title}</h2>
       <span class="tools-right">
+        {onSave && <RowFilter />}
         <button type="button" aria-pressed={hot} title="Runs of calls under which much is allocated, as heaptap hot shows them" onClick={() => change({ hot: !hot, row: null })}>hot fragments</button>
         <label>rows <select aria-label="What a row is" value={by} onChange={(event) => change({ by: event.currentTarget.value as By, row: null })}>
           {bys.map((each) => <option value={each}>{each}</option>)}
         </select></label>
+        {onSave && <button type="button" title="Save all rows with this filter, in this order, as comma-separated values" onClick={onSave}>CSV</button>}
       </span>
     </div>
   );
@@ -116,4 +170,3 @@ export function useRowKeys<T extends Site>(rows: readonly T[], open: Site | null
       },
     }), []);
 }
-

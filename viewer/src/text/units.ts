@@ -6,7 +6,7 @@ const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] as const;
 
 /** Rounds half to even, as Rust's formatting does for values that are exact halves. */
 function fixed(value: number, digits: number): string {
-  return value.toFixed(digits);
+  return value.toFixed(digits).replace("-", "−");
 }
 
 export function bytes(count: number): string {
@@ -76,6 +76,12 @@ export function shortDuration(micros: number): string {
 
 export function count(number: number, one: string, many: string): string {
   return `${grouped(number)} ${number === 1 ? one : many}`;
+}
+
+/** A count in at most six digits: `12,345`, `1.23 million`. */
+export function number(count: number): string {
+  if (count < 1e6) return grouped(count);
+  return count < 1e9 ? `${fixed(count / 1e6, 2)} million` : `${fixed(count / 1e9, 2)} billion`;
 }
 
 /** A count with its thousands apart. */

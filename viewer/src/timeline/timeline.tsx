@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Info, Timeline as Data } from "../query/types";
 import { filterOf } from "../view/chips";
-import { palette, seriesColour } from "../view/colour";
+import { palette, ranks, seriesColour, setLayers } from "../view/colour";
 import { useQuery, type Asked } from "../view/ask";
 import { common } from "../view/request";
 import { addChip, change, client, endGesture, removeChips, view } from "../view/store";
@@ -15,24 +15,35 @@ import type { View } from "../view/view";
 import { Brush } from "./brush";
 import { AXIS, BOTTOM, MARGIN, paintPlot, TOP } from "./plot";
 
+/** How many rows have a layer of their own. */
+export const LAYERS = 8;
+
 /** The point under the pointer, of which the legend shows the sizes. */
 export const cursor = signal<number | null>(null);
 
+/** What is drawn behind the brush, for those who save the picture. */
+export const behindBrush = signal<Data | null>(null);
+
 function ask(current: View) {
   const within = drillWithin(current);
-  return { ...common(current), by: drillBy(current), top: 8, points: 200, ...(within ? { within } : {}) };
+  return { ...common(current), by: drillBy(current), top: LAYERS, skip: current.layer, points: 200, ...(within ? { within } : {}) };
 }
 
 /** The time line of the view: of the blocks that its filters select, the brush too. */
 export function useTimeline(): Asked<"timeline"> {
-  return useQuery("timeline", "timeline", ask(view.value));
+  const asked = useQuery("timeline", "timeline", ask(view.value));
+  const { answer } = asked;
+  useLayoutEffect(() => {
+    if (answer && drillBy(view.value) === "module") setLayers(answer.series.map(({ site }) => site.name));
+  }, [answer, ranks.value, dark.value]);
+  return asked;
 }
 
 /** The same without the brush, which is drawn behind it; nothing while there is no brush. */
 function useWholeTime(): Data | null {
   const current = view.value;
   const chips = current.chips.filter(({ kind }) => kind !== "time");
-  const whole = chips.length < current.chips.length ? { ...ask(current), filter: filterOf(chips), top: 1 } : null;
+  const whole = chips.length < current.chips.length ? { ...ask(current), filter: filterOf(chips), top: 1, skip: 0 } : null;
   return useQuery("whole-time", "timeline", whole).answer;
 }
 
@@ -59,6 +70,7 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
     return () => observer.disconnect();
   }, []);
   useEffect(() => {
+    behindBrush.value = whole;
     paintPlot(canvas.current!, { width, height, duration, colours, timeline: data, whole, at });
   }, [width, height, duration, colours.join(), data, whole, at, dark.value]);
 

@@ -1,23 +1,41 @@
-// Colours of modules: one hue each, all at the same lightness, so that none shouts. The eight
-// largest modules of the trace have hues far apart; the others one by the hash of their name, paler.
-// Text on them has a contrast of more than 7 : 1 in both themes.
+// Colours of modules. The eight largest modules of the trace have eight colours of which any two differ clearly; others
+// have a pale one by the hash of their name, unless they are layers of the time line: then they have one that differs from
+// those of all layers. Text on them has a contrast of more than 5 : 1 in both themes.
 
 import { signal } from "@preact/signals";
 import type { Site } from "../query/types";
 import { moduleOf } from "../text/sites";
 import { dark } from "./theme";
 
-/** Neighbours in this order differ most. */
-const HUES = [250, 60, 160, 310, 95, 215, 25, 280];
+/** Hues, and whether they are the darker ones of the theme: those that are near each other differ in that. Neighbours in this order differ most. */
+const CLEAR: readonly (readonly [hue: number, deep: boolean])[] = [
+  [250, true], [60, true], [160, true], [310, true], [95, false], [215, false], [25, false], [280, false],
+];
+const CHROMA = 0.09;
+/** How far apart, in OKLab, two layers are at least. */
+export const APART = 0.07;
+
 /** The place of each of the largest modules; what paints reads it. */
 export const ranks = signal<ReadonlyMap<string, number>>(new Map());
+/** The tones of other modules that are layers of the time line; what paints reads it too. */
+export const layers = signal<ReadonlyMap<string, Tone>>(new Map());
+
+/** A colour of the theme. */
+interface Tone {
+  hue: number;
+  deep: boolean;
+}
+
+const tones: readonly Tone[] = CLEAR.map(([hue, deep]) => ({ hue, deep }));
+/** The same hues in the other lightness, for modules that are not among the largest. */
+const others: readonly Tone[] = tones.map(({ hue, deep }) => ({ hue, deep: !deep }));
 
 /** `keep`: a trace that has grown keeps the hues of the modules that are still among the largest. */
 export function rankModules(names: readonly string[], keep = false): void {
-  const largest = names.slice(0, HUES.length);
+  const largest = names.slice(0, tones.length);
   const next = new Map([...ranks.value].filter(([name]) => keep && largest.includes(name)));
   const taken = new Set(next.values());
-  const free = HUES.map((_, rank) => rank).filter((rank) => !taken.has(rank));
+  const free = tones.map((_, rank) => rank).filter((rank) => !taken.has(rank));
   for (const name of largest) if (!next.has(name)) next.set(name, free.shift()!);
   ranks.value = next;
 }
@@ -28,23 +46,43 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** A hue at the lightness of the theme. */
-function tone(hue: number, chroma: number): string {
-  return `oklch(${dark.value ? 0.43 : 0.83} ${chroma} ${hue})`;
+const lightness = (deep: boolean) => (dark.value ? (deep ? 0.36 : 0.47) : deep ? 0.74 : 0.85);
+
+function tone({ hue, deep }: Tone, chroma = CHROMA): string {
+  return `oklch(${lightness(deep)} ${chroma} ${hue})`;
 }
 
-const cache = new Map<string, string>();
+/** The distance of two tones in OKLab: some 0.02 can just be told apart. */
+function distance(one: Tone, other: Tone): number {
+  const [apart, turn] = [lightness(one.deep) - lightness(other.deep), ((one.hue - other.hue) * Math.PI) / 180];
+  return Math.hypot(apart, 2 * CHROMA * Math.sin(turn / 2));
+}
+
+function rankedTone(name: string): Tone | undefined {
+  const rank = ranks.value.get(name);
+  return rank === undefined ? undefined : tones[rank];
+}
+
+/** Gives modules that are stacked on each other tones that differ: the largest keep theirs, others have one by their name if it is free. */
+export function setLayers(names: readonly string[]): void {
+  const used = names.flatMap((name) => rankedTone(name) ?? []);
+  const next = new Map<string, Tone>();
+  for (const name of names) {
+    if (rankedTone(name)) continue;
+    const first = hash(name) % others.length;
+    const candidates = [...others.slice(first), ...others.slice(0, first), ...tones];
+    const room = (candidate: Tone) => used.reduce((least, each) => Math.min(least, distance(candidate, each)), Infinity);
+    const found = candidates.find((candidate) => room(candidate) >= APART) ?? candidates.toSorted((one, other) => room(other) - room(one))[0]!;
+    used.push(found);
+    next.set(name, found);
+  }
+  const same = next.size === layers.value.size && [...next].every(([name, { hue, deep }]) => layers.value.get(name)?.hue === hue && layers.value.get(name)?.deep === deep);
+  if (!same) layers.value = next;
+}
 
 export function moduleColour(module: string): string {
-  const rank = ranks.value.get(module);
-  const key = `${dark.value}${rank ?? ""}\0${module}`;
-  let colour = cache.get(key);
-  if (colour === undefined) {
-    const hue = rank === undefined ? hash(module) % 360 : HUES[rank]!;
-    colour = tone(hue, rank === undefined ? 0.055 : 0.085);
-    cache.set(key, colour);
-  }
-  return colour;
+  const clear = rankedTone(module) ?? layers.value.get(module);
+  return clear ? tone(clear) : tone({ hue: hash(module) % 360, deep: false }, 0.05);
 }
 
 export function siteColour(site: Site): string {
@@ -57,14 +95,14 @@ export function seriesColour(site: Site, by: string, rank: number): string {
   return rankColour(rank);
 }
 
-/** One of the hues that are far apart. */
+/** One of the colours that differ clearly. */
 export function rankColour(rank: number): string {
-  return tone(HUES[rank % HUES.length]!, 0.085);
+  return tone(tones[rank % tones.length]!);
 }
 
 /** A holder of blocks, or blocks, in the tree of a snapshot: blues and ochres that differ a little by name. */
 export function heldColour(name: string, isHolder: boolean): string {
-  return tone((isHolder ? 235 : 55) + (hash(name) % 5) * 9, isHolder ? 0.085 : 0.075);
+  return tone({ hue: (isHolder ? 235 : 55) + (hash(name) % 5) * 9, deep: false }, isHolder ? CHROMA : 0.075);
 }
 
 export interface Palette {

@@ -28,7 +28,7 @@ let last: "drill" | "focus" = "focus";
 
 export function drillInto(site: Site): void {
   last = "drill";
-  change({ drill: [...view.value.drill, site] });
+  change({ drill: [...view.value.drill, site], layer: 0 });
 }
 
 export function focusOn(focus: readonly Site[]): void {
@@ -46,7 +46,7 @@ export function stepOut(): void {
   const drilled = drill.length > 0;
   const focused = focus.length > 0;
   if (tab === "table" && row) change({ row: null });
-  else if (drilled && (last === "drill" || !focused)) change({ drill: drill.slice(0, -1) });
+  else if (drilled && (last === "drill" || !focused)) change({ drill: drill.slice(0, -1), layer: 0 });
   else if (focused) change({ focus: focus.slice(0, -1), selected: [focus.at(-1)!] });
   else if (selected.length > 0) change({ selected: selected.slice(0, -1) }, "within");
 }

@@ -5,7 +5,7 @@
 // so that Back returns to the view before and a copied link opens the same one. What a fragment does
 // not name has its default, and what it names wrongly is left out.
 
-import type { By, Metric, Site, SiteFrame, TreeBy } from "../query/types";
+import type { By, Metric, Site, SiteFrame, SortedBy, TreeBy } from "../query/types";
 import { decodeChip, encodeChip, type Chip } from "./chips";
 import { decoded, decodeNames, encodeNames, one, whole } from "./fragment";
 import { encodeHeap, HEAP_DEFAULTS, heapSetters, type HeapView } from "./heap-view";
@@ -18,6 +18,16 @@ export const METRICS: PageMetric[] = ["allocated", "promoted", "peak", "at", "li
 export const BYS: By[] = ["function", "location", "file", "module", "label", "domain", "source"];
 export const TREE_BYS: TreeBy[] = ["function", "location", "file", "module"];
 const SITE_FRAMES: SiteFrame[] = ["own", "innermost"];
+
+/** The largest first; with a minus the smallest, and of names the first in the alphabet. */
+export type Sort = SortedBy | `-${SortedBy}`;
+const SORTED_BY: SortedBy[] = ["self", "total", "blocks", "name", "more"];
+const SORTS: Sort[] = SORTED_BY.flatMap((by): Sort[] => [by, `-${by}`]);
+
+export function sortOf(sort: Sort): { by: SortedBy; ascending: boolean } {
+  const ascending = sort.startsWith("-");
+  return { by: (ascending ? sort.slice(1) : sort) as SortedBy, ascending };
+}
 
 export interface View {
   tab: Tab;
@@ -40,11 +50,16 @@ export interface View {
   /** What a row of the table is, and the row that is open. */
   by: By;
   row: Site | null;
+  /** By what rows are sorted, and the text that they contain. */
+  sort: Sort;
+  find: string;
   /** Hot fragments in place of the rows. */
   hot: boolean;
   /** The grouping of the time line, and the module and function it has been narrowed to. */
   over: By;
   drill: readonly Site[];
+  /** How many larger rows come before those that have a layer. */
+  layer: number;
   /** One small picture for each series, instead of a stack. */
   multiples: boolean;
   /** The names of the probes that have a lane below the time line; null until somebody chooses: the first two. */
@@ -71,9 +86,12 @@ export const DEFAULTS: View = {
   search: "",
   by: "function",
   row: null,
+  sort: "self",
+  find: "",
   hot: false,
   over: "module",
   drill: [],
+  layer: 0,
   multiples: false,
   lanes: null,
   file: "",
@@ -133,9 +151,12 @@ export function encodeView(view: View): string {
   put("search", encodeURIComponent(view.search), "");
   put("by", view.by, DEFAULTS.by);
   put("row", view.row ? encodeSite(view.row) : "", "");
+  put("order", view.sort, DEFAULTS.sort);
+  put("find", encodeURIComponent(view.find), "");
   put("hot", view.hot ? 1 : 0, 0);
   put("over", view.over, DEFAULTS.over);
   put("drill", encodePath(view.drill), "");
+  put("layer", view.layer, DEFAULTS.layer);
   put("multiples", view.multiples ? 1 : 0, 0);
   // None at all is a choice too.
   if (view.lanes) parts.push(`lanes=${encodeNames(view.lanes)}`);
@@ -168,9 +189,12 @@ export function decodeView(fragment: string): View {
       search: () => (view.search = decoded(value)),
       by: () => (view.by = one(value, BYS, DEFAULTS.by)),
       row: () => (view.row = decodeSite(value)),
+      order: () => (view.sort = one(value, SORTS, DEFAULTS.sort)),
+      find: () => (view.find = decoded(value)),
       hot: () => (view.hot = value === "1"),
       over: () => (view.over = one(value, BYS, DEFAULTS.over)),
       drill: () => (view.drill = decodePath(value)),
+      layer: () => (view.layer = whole(value, 0)),
       multiples: () => (view.multiples = value === "1"),
       lanes: () => (view.lanes = [...new Set(decodeNames(value))]),
       open: () => (view.file = decoded(value)),

@@ -31,6 +31,22 @@ pub struct SelectedBlock {
     pub source: Source,
 }
 
+impl SelectedBlock {
+    /// Whether it is alive at this time, after all that happens then.
+    pub fn is_alive_at(&self, time: u64) -> bool {
+        self.birth <= time && self.end.is_none_or(|end| end > time)
+    }
+
+    /// Whether it was in the old generation, or outside the heap, by this time.
+    pub fn is_old_at(&self, time: u64) -> bool {
+        let since = match self.source {
+            Source::Minor => self.promotion,
+            Source::Major | Source::External => Some(self.birth),
+        };
+        since.is_some_and(|since| since <= time)
+    }
+}
+
 /// Whether the stack of each path of a whole trace is selected. That depends on the
 /// patterns of a selection only.
 pub struct SelectedPaths(Option<Vec<bool>>);

@@ -1,0 +1,267 @@
+//! The table: what each row allocates itself, what it has with all that it calls, and how many blocks
+//! that is; sorted, and only the rows that contain a text.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use heaptap_report::figures::{Others, Sum, by_name, share};
+use heaptap_report::rows::{By, Site};
+use heaptap_report::{Aggregate, Archive, Counts, Metric, SelectedRows, SiteFrame, StackSites};
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Stated, json};
+use crate::block_counts::{BlockCount, block_counts};
+use crate::block_rows::Rows;
+use crate::request::TraceRequest;
+use crate::totals::{Counted, Counting};
+use crate::traces::Traces;
+
+/// By what rows are sorted.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SortedBy {
+    /// What the row allocates itself.
+    #[default]
+    #[serde(rename = "self")]
+    Own,
+    Total,
+    Blocks,
+    Name,
+    /// What is said about the name: its file, or the function of a location.
+    More,
+}
+
+/// Which rows are wanted, and in which order.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TableShape {
+    pub(crate) top: usize,
+    pub(crate) sort: SortedBy,
+    pub(crate) ascending: bool,
+    /// Only rows that contain it. Upper case in it makes case count.
+    pub(crate) text: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "RowTable"))]
+pub(crate) struct TableAnswer {
+    metric: String,
+    #[cfg_attr(test, ts(type = "By"))]
+    by: &'static str,
+    sites: SiteFrame,
+    rows: Vec<TableRow>,
+    /// How many rows contain the text, and how many there are.
+    matching: usize,
+    all: usize,
+    /// Those that contain the text and are not shown: what they allocate themselves.
+    others: Others,
+    /// What all rows that contain the text allocate themselves.
+    matched: Sum,
+    /// What all rows allocate themselves.
+    total: Sum,
+    /// Why no row has a total. Rows that are no frames call nothing, and have none either.
+    no_totals: Option<&'static str>,
+}
+
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct TableRow {
+    #[serde(flatten)]
+    site: Site,
+    /// What it allocates itself, with the library code that it calls if sites are own code.
+    #[serde(flatten)]
+    sum: Sum,
+    share: f64,
+    /// With all that it calls: what is allocated while it is on the stack.
+    total: Option<Sum>,
+    total_share: f64,
+    /// Of what it allocates itself.
+    blocks: Option<BlockCount>,
+}
+
+/// All rows of a request, in no order.
+pub(crate) struct AllRows {
+    rows: Vec<TableRow>,
+    total: Sum,
+    no_totals: Option<&'static str>,
+    metric: String,
+    exact: bool,
+}
+
+pub(crate) fn table(
+    traces: &mut Traces,
+    of: &TraceRequest,
+    shape: &TableShape,
+) -> Result<String, String> {
+    let all = match traces.table.find(of) {
+        Some(kept) => kept,
+        None => {
+            let made = Rc::new(all_rows(traces, of)?);
+            traces.table.add(of.clone(), Rc::clone(&made), 1);
+            made
+        }
+    };
+    let found = traces.find(of)?;
+    let aggregate = found.aggregate(traces.archive(of.trace)?);
+    let sum = |samples| Sum { samples, size: aggregate.size_of_samples(of.metric, samples).into() };
+    let mut rows: Vec<&TableRow> =
+        all.rows.iter().filter(|row| contains(&row.site, &shape.text)).collect();
+    rows.sort_by(|one, other| {
+        let order = ordered(one, other, shape.sort);
+        let order = if shape.ascending { order } else { order.reverse() };
+        order.then_with(|| one.site.cmp(&other.site))
+    });
+    let samples = |rows: &[&TableRow]| {
+        rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.sum.samples))
+    };
+    let matched = sum(samples(&rows));
+    let matching = rows.len();
+    let top = if shape.top == 0 { matching } else { shape.top.min(matching) };
+    let left = sum(samples(&rows[top..]));
+    json(&Stated {
+        answer: TableAnswer {
+            metric: all.metric.clone(),
+            by: by_name(of.by),
+            sites: of.sites,
+            rows: rows[..top].iter().map(|&row| row.clone()).collect(),
+            matching,
+            all: all.rows.len(),
+            others: Others {
+                rows: matching - top,
+                share: share(left.samples, all.total.samples),
+                sum: left,
+            },
+            matched,
+            total: all.total,
+            no_totals: all.no_totals,
+        },
+        exact: all.exact,
+    })
+}
+
+fn ordered(one: &TableRow, other: &TableRow, by: SortedBy) -> Ordering {
+    let total = |row: &TableRow| row.total.map_or(0, |total| total.samples);
+    let blocks = |row: &TableRow| row.blocks.map_or(0.0, |blocks| blocks.count);
+    match by {
+        SortedBy::Own => one.sum.samples.cmp(&other.sum.samples),
+        SortedBy::Total => total(one).cmp(&total(other)),
+        SortedBy::Blocks => blocks(one).total_cmp(&blocks(other)),
+        SortedBy::Name => one.site.parts().0.cmp(&other.site.parts().0),
+        SortedBy::More => one.site.parts().1.cmp(&other.site.parts().1),
+    }
+}
+
+/// Whether a row contains the text that a person looks for.
+fn contains(site: &Site, text: &str) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let (name, more) = site.parts();
+    if text.chars().any(char::is_uppercase) {
+        return name.contains(text) || more.contains(text);
+    }
+    name.to_lowercase().contains(text) || more.to_lowercase().contains(text)
+}
+
+fn all_rows(traces: &mut Traces, of: &TraceRequest) -> Result<AllRows, String> {
+    let found = traces.find(of)?;
+    let frames = matches!(of.by, By::Function | By::Location | By::File | By::Module);
+    let counted = match frames {
+        true => Some(Counted::of(traces, of, &found)?),
+        false => None,
+    };
+    let no_totals = counted.as_ref().and_then(|counted| counted.as_ref().err().copied());
+    let counted = counted.and_then(Result::ok);
+    let on_stacks = match counted {
+        Some(_) => Some(traces.stack_sites(of.trace, of.by)?),
+        None => None,
+    };
+    let selected = traces.selected_rows(of)?;
+    let of_rows = traces.rows(of.trace, of.grouping())?;
+    let figures = traces.figures(of, &found)?;
+    let archive = traces.archive(of.trace)?;
+    let aggregate = figures.aggregate;
+    let mut table = Made::new(aggregate, of);
+    for row in aggregate.rows(figures.locations, of.grouping(), of.metric) {
+        table.add(row.site, &row.counts);
+    }
+    if let Some((counted, on_stacks)) = counted.as_ref().zip(on_stacks.as_deref()) {
+        let counting = Counting::new(&figures, of, counted.table(archive), Some);
+        table.add_totals(&counting, on_stacks);
+    }
+    table.rows.retain(|row| row.sum.samples > 0 || row.total.is_some());
+    if of.by != By::Source {
+        // A promoted block counts at two sources.
+        table.count_blocks(archive, &selected, &of_rows);
+    }
+    let all = aggregate.total_counts();
+    Ok(AllRows {
+        rows: table.rows,
+        total: sum_of(aggregate, of.metric, &all),
+        no_totals,
+        metric: of.view().title(aggregate.peak_time()),
+        exact: found.exact,
+    })
+}
+
+fn sum_of(aggregate: &Aggregate, metric: Metric, counts: &Counts) -> Sum {
+    Sum { samples: metric.samples(counts), size: aggregate.size(metric, counts).into() }
+}
+
+/// Rows that are being made.
+struct Made<'a> {
+    aggregate: &'a Aggregate,
+    of: &'a TraceRequest,
+    /// Samples of the metric in all.
+    all: u64,
+    rows: Vec<TableRow>,
+    numbers: HashMap<Site, usize>,
+}
+
+impl<'a> Made<'a> {
+    fn new(aggregate: &'a Aggregate, of: &'a TraceRequest) -> Self {
+        let all = aggregate.total(of.metric);
+        Made { aggregate, of, all, rows: Vec::new(), numbers: HashMap::new() }
+    }
+
+    fn add(&mut self, site: Site, counts: &Counts) -> &mut TableRow {
+        let sum = sum_of(self.aggregate, self.of.metric, counts);
+        let share = share(sum.samples, self.all);
+        self.numbers.insert(site.clone(), self.rows.len());
+        self.rows.push(TableRow { site, sum, share, total: None, total_share: 0.0, blocks: None });
+        let last = self.rows.len() - 1;
+        &mut self.rows[last]
+    }
+
+    /// Adds totals, and rows that have nothing of their own. If rows are own code, library code has a
+    /// row only where it has something of its own, because no own code calls it.
+    fn add_totals(&mut self, counting: &Counting<'_>, on_stacks: &StackSites) {
+        let (metric, all) = (self.of.metric, self.all);
+        let totals = on_stacks.occurrences.totals(counting.counted(), metric);
+        for ((site, &own), total) in on_stacks.sites.iter().zip(&on_stacks.own).zip(totals) {
+            if total.samples == 0 {
+                continue;
+            }
+            let row = match self.numbers.get(site) {
+                Some(&number) => &mut self.rows[number],
+                None if own || self.of.sites == SiteFrame::Innermost => {
+                    self.add(site.clone(), &Counts::default())
+                }
+                None => continue,
+            };
+            let sum = counting.of_row(site, row.sum.samples, total);
+            row.total = Some(sum);
+            row.total_share = share(sum.samples, all);
+        }
+    }
+
+    fn count_blocks(&mut self, archive: &Archive, selected: &SelectedRows, of_rows: &Rows) {
+        let counts = block_counts(archive, self.aggregate, self.of, selected, of_rows);
+        for row in &mut self.rows {
+            let number = of_rows.of_site(&row.site);
+            let count = number.and_then(|number| counts.get(number as usize));
+            row.blocks = count.and_then(|count| count.of_samples(row.sum.samples));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The totals of sites with all that they call: of what they are counted, and why there are none
+//! where that is so.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use heaptap_report::figures::{Sum, TraceFigures};
+use heaptap_report::rows::{By, Site};
+use heaptap_report::{Aggregate, Archive, Estimate, FileLines, Metric, SiteTotal, StackSites};
+
+use crate::request::TraceRequest;
+use crate::traces::{Found, Kept, Traces};
+
+/// Why a table has no totals.
+const NO_TOTALS: &str = "this trace has so many call paths that the callers of the rare ones are not here, \
+                         so totals with all that is called would be too small; heaptap report --filter NAME \
+                         gives that of one function";
+
+/// The most tables of sites, and of the lines of files, that are kept.
+const KEPT: usize = 1;
+
+/// Where sites occur on the stacks of a trace. It depends on no filter, so it is made once.
+#[derive(Default)]
+pub(crate) struct OnStacks {
+    rows: Kept<(usize, By), Rc<StackSites>>,
+    lines: Kept<(usize, String), Rc<FileLines>>,
+}
+
+impl OnStacks {
+    /// A trace has grown.
+    pub(crate) fn forget(&mut self, trace: usize) {
+        self.rows.retain(|(of, _)| *of != trace);
+        self.lines.retain(|(of, _)| *of != trace);
+    }
+}
+
+/// The aggregate of which totals are counted.
+pub(crate) enum Counted {
+    /// That of the request.
+    Same,
+    /// One from the table of blocks, which has the callers that the reading lost.
+    Table(Found),
+}
+
+impl Counted {
+    /// Of which aggregate totals of a request can be counted, or why of none. `found`: that of the
+    /// request.
+    pub(crate) fn of(
+        traces: &mut Traces,
+        of: &TraceRequest,
+        found: &Found,
+    ) -> Result<Result<Counted, &'static str>, String> {
+        let whole = &traces.archive(of.trace)?.aggregate;
+        if whole.missing_from_paths() == 0 {
+            return Ok(Ok(Counted::Same));
+        }
+        if whole.table_lacks_callers() {
+            return Ok(Err(NO_TOTALS));
+        }
+        if !found.is_reading() {
+            return Ok(Ok(Counted::Same));
+        }
+        Ok(Ok(Counted::Table(traces.find_in_table(of)?)))
+    }
+
+    /// The aggregate, unless it is that of the request.
+    pub(crate) fn table<'a>(&'a self, archive: &'a Archive) -> Option<&'a Aggregate> {
+        match self {
+            Counted::Same => None,
+            Counted::Table(found) => Some(found.aggregate(archive)),
+        }
+    }
+}
+
+/// Counts totals.
+pub(crate) struct Counting<'a> {
+    metric: Metric,
+    aggregate: &'a Aggregate,
+    /// The aggregate of the table of blocks, if callers are counted there, with what each row has
+    /// itself in it.
+    table: Option<(&'a Aggregate, HashMap<Site, u64>)>,
+}
+
+impl<'a> Counting<'a> {
+    /// `row`: the row of a site, if it has one.
+    pub(crate) fn new(
+        figures: &TraceFigures<'a>,
+        of: &TraceRequest,
+        table: Option<&'a Aggregate>,
+        row: impl Fn(Site) -> Option<Site>,
+    ) -> Self {
+        let metric = of.metric;
+        let own = |table: &'a Aggregate| {
+            let mut own: HashMap<Site, u64> = HashMap::new();
+            for found in table.rows(figures.locations, of.grouping(), metric) {
+                if let Some(site) = row(found.site) {
+                    let sum = own.entry(site).or_default();
+                    *sum = sum.saturating_add(metric.samples(&found.counts));
+                }
+            }
+            (table, own)
+        };
+        Counting { metric, aggregate: figures.aggregate, table: table.map(own) }
+    }
+
+    /// Of which the [`SiteTotal`]s are.
+    pub(crate) fn counted(&self) -> &'a Aggregate {
+        self.table.as_ref().map_or(self.aggregate, |(table, _)| table)
+    }
+
+    /// The total of a row, of which `own` samples are its own.
+    pub(crate) fn of_row(&self, row: &Site, own: u64, total: SiteTotal) -> Sum {
+        self.sum(own, total, |owns| owns.get(row).copied().unwrap_or(0))
+    }
+
+    /// The same of all rows together, of which `total` is.
+    pub(crate) fn of_all(&self, own: u64, total: SiteTotal) -> Sum {
+        self.sum(own, total, |owns| owns.values().fold(0, |sum, &one| sum.saturating_add(one)))
+    }
+
+    /// What a row calls is all that the table is needed for: a total is never less than what the row has
+    /// itself.
+    fn sum(
+        &self,
+        own: u64,
+        total: SiteTotal,
+        own_in_table: impl Fn(&HashMap<Site, u64>) -> u64,
+    ) -> Sum {
+        let whole = |aggregate: &Aggregate| Sum {
+            samples: total.samples,
+            size: aggregate.size_of_total(self.metric, total).into(),
+        };
+        let (table, owns) = match &self.table {
+            None => return whole(self.aggregate),
+            // It has every block.
+            Some((table, _)) if table.thinning() == 0 => return whole(table),
+            Some((table, owns)) => (table, owns),
+        };
+        let calls = total.samples.saturating_sub(own_in_table(owns));
+        let sizes = [
+            (own > 0).then(|| self.aggregate.size_of_samples(self.metric, own)),
+            (calls > 0 || own == 0).then(|| table.size_of_samples(self.metric, calls)),
+        ];
+        let size = sizes.into_iter().flatten().reduce(added).unwrap_or_default();
+        Sum { samples: own.saturating_add(calls), size: size.into() }
+    }
+}
+
+/// The sum of two estimates that do not depend on each other.
+fn added(one: Estimate, other: Estimate) -> Estimate {
+    let bytes = one.bytes + other.bytes;
+    let below = (one.bytes - one.low).hypot(other.bytes - other.low);
+    let above = (one.high - one.bytes).hypot(other.high - other.bytes);
+    let error = one.error.hypot(other.error);
+    Estimate { bytes, error, low: bytes - below, high: bytes + above }
+}
+
+impl Traces {
+    /// Where the sites of rows occur on the stacks of a trace.
+    pub(crate) fn stack_sites(&mut self, trace: usize, by: By) -> Result<Rc<StackSites>, String> {
+        if let Some(kept) = self.on_stacks.rows.find(&(trace, by)) {
+            return Ok(kept);
+        }
+        let archive = self.archive(trace)?;
+        let made = Rc::new(StackSites::new(&archive.aggregate, &archive.locations, by));
+        self.on_stacks.rows.add((trace, by), Rc::clone(&made), KEPT);
+        Ok(made)
+    }
+
+    /// The same of the lines of a file.
+    pub(crate) fn file_lines(&mut self, trace: usize, file: &str) -> Result<Rc<FileLines>, String> {
+        let key = (trace, file.to_owned());
+        if let Some(kept) = self.on_stacks.lines.find(&key) {
+            return Ok(kept);
+        }
+        let archive = self.archive(trace)?;
+        let made = Rc::new(FileLines::new(&archive.aggregate, &archive.locations, file));
+        self.on_stacks.lines.add(key, Rc::clone(&made), KEPT);
+        Ok(made)
+    }
+}

@@ -1,0 +1,50 @@
+// The page says what its words mean, and where there is more to see.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { closeBrowser, exported, picture, settled, withPage } from "./browser.mjs";
+
+after(closeBrowser);
+
+test("the help has the words of the page, and terms have their meaning as a title", async () =>
+  withPage(await exported("service.ctf"), { fragment: "#table&metric=allocated" }, async (page) => {
+    for (const [head, meaning] of [["self", /allocates itself/], ["total", /anywhere on the stack/], ["blocks", /estimated/]]) {
+      assert.match(await page.locator("th").getByRole("button", { name: new RegExp(`^${head}`) }).getAttribute("title"), meaning);
+    }
+    await page.keyboard.press("?");
+    const words = await page.locator("dialog .words dt").allInnerTexts();
+    for (const word of ["own code", "self", "total", "promoted", "survived", "peak", "sample", "standard error (±)", "heap"]) assert.ok(words.includes(word), word);
+    assert.match(await page.locator("dialog .words").innerText(), /minor heap is not in it/);
+    await page.locator("#words").scrollIntoViewIfNeeded();
+    await picture(page, "words");
+  }));
+
+test("a zoom of the flame can be taken back, and the tip goes with what moved", async () =>
+  withPage(await exported("service.ctf"), { fragment: "#flame&metric=allocated" }, async (page) => {
+    const whole = page.getByRole("button", { name: "whole width" });
+    const { x, y } = await page.locator(".icicle-box").boundingBox();
+    await page.mouse.move(x + 200, y + 50);
+    await page.locator(".tip").waitFor();
+    assert.equal(await whole.count(), 0);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up("Control");
+    await whole.waitFor();
+    assert.equal(await page.locator(".tip").count(), 0, "it named the cell that was there before");
+    await settled(page);
+    await whole.click();
+    await settled(page);
+    assert.equal(await whole.count(), 0);
+  }));
+
+test("a flame that scrolls says how much is below", async () =>
+  withPage(await exported("service.ctf"), { fragment: "#flame&metric=allocated" }, async (page) => {
+    const more = page.locator(".rows-below");
+    assert.equal(await more.count(), 0, "all rows are there");
+    // As if the screen were low.
+    await page.locator(".icicle-box").evaluate((box) => { box.style.maxHeight = "60px"; });
+    await more.waitFor();
+    assert.match(await more.innerText(), /^▾ \d+ more rows?$/);
+    await page.locator(".icicle-box").evaluate((box) => { box.scrollTop = box.scrollHeight; });
+    await more.waitFor({ state: "detached" });
+  }));
