@@ -322,7 +322,7 @@ test("keys: tabs, metric, peak, theme, help", () =>
     await page.keyboard.press("d");
     assert.equal(await page.locator("html").getAttribute("data-theme"), "dark");
     await page.keyboard.press("?");
-    await page.getByRole("heading", { name: "Keys and marks" }).waitFor();
+    await page.getByRole("heading", { name: "Keys, marks and words" }).waitFor();
     await picture(page, "help");
     await page.keyboard.press("Escape");
     assert.equal(await page.locator("dialog[open]").count(), 0);

@@ -181,7 +181,11 @@ export function Icicle(props: IcicleProps) {
         onWheel={(event) => {
           const before = motion.value;
           zoom(event, box.current!, motion, layout.total);
-          if (motion.value !== before) tip.value = null;
+          // Another cell may be under the pointer now.
+          if (motion.value !== before && tip.value) {
+            const { cell } = cellUnder(event);
+            tip.value = cell < 0 ? null : { ...tip.value, cell };
+          }
           if (motion.value.to - motion.value.from < layout.total) props.onZoom?.();
         }}
       >

@@ -87,7 +87,7 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
       <dl class="totals">
         <Total name="allocated" term="allocated" value={sized(totals.allocated)} />
         <Total name="peak live" term="peak" value={sized(totals.peak)} more={`at ${shortDuration(totals.peak_us)}`} />
-        <Total name={grows.value ? "live now" : "live at the end"} term="live" value={sized(totals.live)} />
+        <Total name={grows.value ? "live now" : "live at end"} term="live" value={sized(totals.live)} />
         <Total name="promoted" term="promoted" value={shared(totals.promotion)} more="of young" />
         {totals.median_lifetime && <Total name="half freed within" term="live" value={`${shortDuration(totals.median_lifetime.us)} ± ${shortDuration(totals.median_lifetime.error)}`} />}
       </dl>
