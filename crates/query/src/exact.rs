@@ -23,6 +23,7 @@ impl ExactRequest {
         let (traces, of) = match parsed {
             Request::Report { of, .. }
             | Request::Timeline { of, .. }
+            | Request::HeatMap { of, .. }
             | Request::Tree { of, .. }
             | Request::Site { of, .. }
             | Request::Leaks { of }

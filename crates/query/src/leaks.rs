@@ -104,7 +104,7 @@ fn answer(
         let leaks = Vec::new();
         return Answer { trace, duration_us, verdict, conclusive, incomplete, sites, leaks };
     }
-    let steps = Steps::of(of_table, POINTS);
+    let steps = Steps::of(of_table, POINTS, None);
     let growing_sites: Vec<Site> = leaks.iter().map(|row| row.site.clone()).collect();
     let rows = Rows::new(archive, Grouping { by: By::Location, site: sites });
     let counted = Counted { selected, inside: None, rows: &rows, sites: &growing_sites };

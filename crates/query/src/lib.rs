@@ -9,7 +9,7 @@
 //! - `block_rows` and `evolution` sort the blocks of an archive into rows and over time.
 //! - `traces` has the aggregates: that of the whole trace, and those of selections,
 //!   the last of which are kept.
-//! - `info`, `report`, `timeline`, `tree`, `site`, `leaks`, `diff` and
+//! - `info`, `report`, `timeline`, `heat_map`, `tree`, `site`, `leaks`, `diff` and
 //!   `source` each answer one kind of request.
 //! - `exact` finds which reading a request needs, if it is not to come from the table.
 //! - `wasm` exports the engine to a browser.
@@ -23,6 +23,7 @@ mod diff;
 mod engine;
 mod evolution;
 mod exact;
+mod heat_map;
 mod info;
 mod leaks;
 mod report;

@@ -255,6 +255,40 @@ export type HeapTable = { by: string, rows: Array<HeapRow>, other_rows: number, 
  */
 other_first_outside_bytes: number, };
 
+export type HeatCells = { size: Size, 
+/**
+ * The bytes of each step, and their standard errors.
+ */
+bytes: Array<number>, errors: Array<number>, };
+
+export type HeatMap = { 
+/**
+ * When the first step begins.
+ */
+from_us: number, width_us: number, 
+/**
+ * The end of each step.
+ */
+times: Array<number>, 
+/**
+ * Those that have most come first.
+ */
+rows: Array<HeatRow>, other_rows: number, others: HeatCells, 
+/**
+ * What a cell without a sample has less of.
+ */
+unseen_bytes: number, 
+/**
+ * One in so many small blocks is in the table that the cells come from.
+ */
+blocks_one_in: number, };
+
+export type HeatRow = { site: Site, size: Size, 
+/**
+ * The bytes of each step, and their standard errors.
+ */
+bytes: Array<number>, errors: Array<number>, };
+
 /**
  * What holds the block that retains most of those that a row of a table stands for.
  */
@@ -687,7 +721,11 @@ export type Sum = { samples: number, bytes: number,
  */
 error: number | null, low: number, high: number, };
 
-export type Timeline = { width_us: number, points: number, 
+export type Timeline = { 
+/**
+ * When the first step begins.
+ */
+from_us: number, width_us: number, points: number, 
 /**
  * The end of each step.
  */
