@@ -8,6 +8,7 @@ import { active, type Direction } from "./view/commands";
 import { current, togglePause } from "./view/live";
 import { stepOut } from "./view/drill";
 import { change, changeHeap, tabs, view } from "./view/store";
+import { middleOfBrush, panBy, showWholeRun, zoomAbout } from "./view/zoom";
 import { toggleTheme } from "./view/theme";
 import { TABS } from "./view/view";
 
@@ -40,10 +41,16 @@ const ACTIONS: Record<string, () => void> = {
   o: toggleSites,
   "?": () => { helpOpen.value = true; },
   " ": togglePause,
+  "+": () => zoomAbout(1 / 2, middleOfBrush()),
+  "=": () => zoomAbout(1 / 2, middleOfBrush()),
+  "-": () => zoomAbout(2, middleOfBrush()),
+  "0": showWholeRun,
+  ",": () => panBy(-1 / 4),
+  ".": () => panBy(1 / 4),
 };
 
 /** Those that are about the trace, which Snapshots does not show. */
-const OF_TRACE = ["i", "m", "[", "]", "p", "f", "o"];
+const OF_TRACE = ["i", "m", "[", "]", "p", "f", "o", "+", "=", "-", "0", ",", "."];
 
 /** Whether the element uses keys like these itself. */
 function takesKeys(element: Element | null, key: string): boolean {

@@ -10,13 +10,15 @@ interface LineProps {
   fill?: string;
   width?: number;
   height?: number;
+  /** Where a value stands, from 0 at the left edge to 1; evenly, if that is not given. */
+  at?: (index: number) => number;
   label: string;
 }
 
-export function LineChart({ values, low, high, most, fill, width = 320, height = 64, label }: LineProps) {
+export function LineChart({ values, low, high, most, fill, width = 320, height = 64, at, label }: LineProps) {
   const known = values.filter((value) => value !== null);
   const top = Math.max(most ?? 0, ...known, ...(high ?? []), 1) * 1.04;
-  const x = (at: number) => ((at / Math.max(1, values.length - 1)) * width).toFixed(1);
+  const x = (index: number) => ((at?.(index) ?? index / Math.max(1, values.length - 1)) * width).toFixed(1);
   const y = (value: number) => (height - (Math.max(0, value) / top) * height).toFixed(1);
   const points = (all: readonly number[], from = 0) => all.map((value, at) => `${x(from + at)},${y(value)}`);
   const runs = knownRuns(values);

@@ -3,12 +3,12 @@
 // are generated from Rust's (figures.ts), those of requests are written here.
 
 import type {
-  Diff, Hot, Info, Leaks, MergedTree, Names, ReportFigures, Site, SiteDetails as SiteAnswer, SiteFrame, SourceLines,
+  Diff, HeatMap, Hot, Info, Leaks, MergedTree, Names, ReportFigures, Site, SiteDetails as SiteAnswer, SiteFrame, SourceLines,
   Timeline as TimelineAnswer, TreeAnswer,
 } from "./figures";
 
 export type {
-  CallerSite, Cells, Change, Diff, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, Series,
+  CallerSite, Cells, Change, Diff, HeatCells, HeatMap, HeatRow, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, Series,
   Site, SiteFrame, SiteNode, Size, SourceLines, Sum, Totals,
 } from "./figures";
 
@@ -56,7 +56,8 @@ type TreeShape = { by: TreeBy; invert: boolean; focus: Site[]; fold: boolean; mi
 export interface Queries {
   info: { ask: { trace: number }; answer: Info };
   report: { ask: Common & { by: By; top: number; callers?: number }; answer: Report };
-  timeline: { ask: Common & { by: By; top: number; points: number; within?: Site & { by: By } }; answer: Timeline };
+  timeline: { ask: Common & { by: By; top: number; points: number; range?: readonly [number, number]; within?: Site & { by: By } }; answer: Timeline };
+  heat_map: { ask: Common & { by: By; top: number; points: number; range?: readonly [number, number] }; answer: Stated<HeatMap> };
   tree: { ask: Common & TreeShape; answer: Tree };
   site: { ask: Common & { by: By; site: Site; levels: number }; answer: SiteDetails };
   leaks: { ask: { trace: number; filter: Filter; sites: SiteFrame }; answer: Leaks };

@@ -12,6 +12,7 @@ import { metricPhrase, shownMetric } from "../view/metric";
 import { common, ofWholeRun } from "../view/request";
 import { change, view } from "../view/store";
 import { BYS } from "../view/view";
+import { place, span } from "../view/zoom";
 import { Problem } from "../parts/messages";
 import { LineChart } from "../parts/spark";
 import { cursor, layerColours, Timeline, useTimeline } from "../timeline/timeline";
@@ -42,7 +43,7 @@ export function Overview({ info }: { info: Info }) {
           <div class="over-body">
             <div class="over-plot">
               {current.multiples ? <Multiples data={timeline.answer} /> : <Timeline data={timeline.answer} info={info} height={208} />}
-              {!current.multiples && <Lanes duration={info.duration_us} times={timeline.answer.times} />}
+              {!current.multiples && <Lanes times={timeline.answer.times} />}
             </div>
             <Legend data={timeline.answer} />
           </div>
@@ -146,11 +147,12 @@ function Multiples({ data }: { data: Data }) {
   const colours = layerColours(data);
   const rows = legendRows(data);
   const most = Math.max(1, ...rows.flatMap(({ live }) => live));
+  const shown = span.value;
   return (
     <div class="multiples">
       {rows.map(({ name, live }, at) => (
         <figure>
-          <LineChart values={live} most={most} fill={colours[at] ?? ""} label={`Live size of ${name} over time`} />
+          <LineChart values={live} at={(index) => place(data.times[index] ?? 0, shown)} most={most} fill={colours[at] ?? ""} label={`Live size of ${name} over time`} />
           <figcaption title={name}>{name}</figcaption>
         </figure>
       ))}

@@ -10,8 +10,8 @@ import { decodeChip, encodeChip, type Chip } from "./chips";
 import { decoded, decodeNames, encodeNames, one, whole } from "./fragment";
 import { encodeHeap, HEAP_DEFAULTS, heapSetters, type HeapView } from "./heap-view";
 
-export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source" | "snapshots";
-export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source", "snapshots"];
+export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source" | "snapshots" | "heat";
+export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source", "snapshots", "heat"];
 /** Those of the query, which are those of `heaptap report`; and what survived a major collection. */
 export type PageMetric = Metric | "major";
 export const METRICS: PageMetric[] = ["allocated", "promoted", "peak", "at", "live", "survived", "major"];
@@ -45,6 +45,8 @@ export interface View {
   /** The grouping of the time line, and the module and function it has been narrowed to. */
   over: By;
   drill: readonly Site[];
+  /** The part of the run that time lines show, in microseconds since the start; null is all of it. */
+  zoom: readonly [number, number] | null;
   /** One small picture for each series, instead of a stack. */
   multiples: boolean;
   /** The names of the probes that have a lane below the time line; null until somebody chooses: the first two. */
@@ -74,6 +76,7 @@ export const DEFAULTS: View = {
   hot: false,
   over: "module",
   drill: [],
+  zoom: null,
   multiples: false,
   lanes: null,
   file: "",
@@ -115,6 +118,12 @@ function decodePath(text: string): Site[] {
   return path;
 }
 
+/** `from-to`, which is some time. */
+function decodeSpan(text: string): [number, number] | null {
+  const [from, to] = text.split("-").map((part) => whole<number | null>(part, null));
+  return from != null && to != null && from < to ? [from, to] : null;
+}
+
 export function encodeView(view: View): string {
   const parts: string[] = [view.tab];
   const put = (key: string, value: string | number, standard: string | number) => {
@@ -136,6 +145,7 @@ export function encodeView(view: View): string {
   put("hot", view.hot ? 1 : 0, 0);
   put("over", view.over, DEFAULTS.over);
   put("drill", encodePath(view.drill), "");
+  if (view.zoom) parts.push(`zoom=${view.zoom.join("-")}`);
   put("multiples", view.multiples ? 1 : 0, 0);
   // None at all is a choice too.
   if (view.lanes) parts.push(`lanes=${encodeNames(view.lanes)}`);
@@ -171,6 +181,7 @@ export function decodeView(fragment: string): View {
       hot: () => (view.hot = value === "1"),
       over: () => (view.over = one(value, BYS, DEFAULTS.over)),
       drill: () => (view.drill = decodePath(value)),
+      zoom: () => (view.zoom = decodeSpan(value)),
       multiples: () => (view.multiples = value === "1"),
       lanes: () => (view.lanes = [...new Set(decodeNames(value))]),
       open: () => (view.file = decoded(value)),
