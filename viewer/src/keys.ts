@@ -4,10 +4,11 @@
 import { addOpen } from "./parts/chip-bar";
 import { nextMetric, toggleSites } from "./parts/head";
 import { helpOpen } from "./parts/help";
+import { factsOpen } from "./parts/trace-facts";
 import { active, type Direction } from "./view/commands";
 import { current, togglePause } from "./view/live";
 import { stepOut } from "./view/drill";
-import { change, changeHeap, tabs, view } from "./view/store";
+import { change, changeHeap, config, tabs, view } from "./view/store";
 import { middleOfBrush, panBy, showWholeRun, zoomAbout } from "./view/zoom";
 import { toggleTheme } from "./view/theme";
 import { TABS } from "./view/view";
@@ -39,6 +40,7 @@ const ACTIONS: Record<string, () => void> = {
   d: toggleTheme,
   f: () => { addOpen.value = true; },
   o: toggleSites,
+  t: () => { if (config.traces.length > 0) factsOpen.value = true; },
   "?": () => { helpOpen.value = true; },
   " ": togglePause,
   "+": () => zoomAbout(1 / 2, middleOfBrush()),

@@ -7,6 +7,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { ChipBar } from "./parts/chip-bar";
 import { Head, Tabs, TAB_NAMES } from "./parts/head";
 import { Help } from "./parts/help";
+import { TraceFacts } from "./parts/trace-facts";
 import { anyReading, EmptyTrace, Notices, TraceMessage } from "./parts/messages";
 import { Heat } from "./heat/screen";
 import { Diff } from "./screens/diff";
@@ -58,6 +59,7 @@ function Page() {
         : <Screen info={known} />}
       </main>
       <Help />
+      <TraceFacts />
     </>
   );
 }

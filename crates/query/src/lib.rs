@@ -41,5 +41,6 @@ mod wasm;
 
 pub use engine::Engine;
 pub use exact::ExactRequest;
+pub use info::FileFacts;
 pub use leaks::stored_leaks;
 pub use request::{Filter, Request, TraceRequest};

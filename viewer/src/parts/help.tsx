@@ -22,6 +22,7 @@ const KEYS: [string, string][] = [
   ["0", "the whole run"],
   ["f", "add a filter"],
   ["o", "own code: rows, cards and calls are named after your code, or after library code if that allocates"],
+  ["t", "trace facts: rate, host, process, date, size of the file"],
   ["c", "copy a link to this view"],
   ["d", "light or dark"],
   ...(config.mode === "serve" ? [["Space", "while the program runs: pause, and go on"] as [string, string]] : []),

@@ -4,7 +4,7 @@ import { LineChart } from "../parts/spark";
 import { visible } from "../text/sites";
 import { bytes, percent, shortDuration } from "../text/units";
 import { AXIS, MARGIN } from "../timeline/plot";
-import { cursor } from "../timeline/timeline";
+import { cursor, pointAt } from "../timeline/timeline";
 import { view } from "../view/store";
 import { percentAt, place, span, type Span } from "../view/zoom";
 import { sidecar, type Lane, type LogLine, type Sidecar, type Unit } from "./document";
@@ -38,7 +38,18 @@ export function Lanes({ times }: { times: readonly number[] }) {
   const under = cursor.value === null ? null : times[cursor.value] ?? null;
   const part = { width: found.width_us, shown: span.value, under };
   return (
-    <div class="lanes" role="group" aria-label="The collector, the process and probes over time">
+    <div
+      class="lanes"
+      role="group"
+      aria-label="The collector, the process and probes over time"
+      onPointerMove={(event) => {
+        const plot = event.currentTarget.querySelector(".lane-plot")?.getBoundingClientRect();
+        if (!plot) return;
+        const pointer = (event.clientX - plot.left) / Math.max(1, plot.width);
+        cursor.value = pointer < 0 || pointer > 1 ? null : pointAt(times, part.shown.from + pointer * (part.shown.to - part.shown.from));
+      }}
+      onPointerLeave={() => { cursor.value = null; }}
+    >
       {found.lanes.map((lane) => <LaneRow lane={lane} limit={lane.name === "cgroup" ? found.limit_bytes : null} {...part} />)}
       {probes.map((lane) => <LaneRow lane={lane} limit={null} probe {...part} />)}
       {found.log.length > 0 && <LogMarks lines={found.log} shown={part.shown} />}

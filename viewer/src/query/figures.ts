@@ -142,6 +142,15 @@ running_bytes: number,
 free_bytes: number, };
 
 /**
+ * The files of a trace. An archive has them as a result that its table cannot give.
+ */
+export type FileFacts = { files: number, bytes: number, 
+/**
+ * The versions of the format, the oldest first.
+ */
+versions: Array<number>, };
+
+/**
  * A suspect.
  */
 export type Finding = { 
@@ -299,6 +308,23 @@ export type HeldBlock = { row: string, block: string, retained_bytes: number, sh
 dominators: Array<string>, holders: Array<string>, other_holders: number, };
 
 /**
+ * What holds the blocks of a site, as `heaptap leaks --heap` says it.
+ */
+export type HeldSite = { 
+/**
+ * Which frame of a stack the site is.
+ */
+sites: SiteFrame, site: Site, 
+/**
+ * The holders with their shares.
+ */
+text: string, 
+/**
+ * The one that holds most, unless that is garbage.
+ */
+holder: string | null, };
+
+/**
  * What is shown. The field names are those of the JSON.
  */
 export type Hot = { trace: string, metric: string, threshold: number, total: Size, fragments: Array<HotFragment>, limits: HotLimits, };
@@ -353,7 +379,11 @@ complete: boolean,
  */
 samples_missing: number, };
 
-export type Info = { name: string, executable: string, host: string, pid: number, start_us: number, runtime_params: string, context: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, cut_short: string | null, 
+export type Info = { name: string, executable: string, host: string, pid: number, start_us: number, runtime_params: string, context: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, cut_short: string | null, call_paths: number, 
+/**
+ * The files that it was read from; absent while it is written.
+ */
+file: FileFacts | null, 
 /**
  * The rows of the table, and how many blocks each stands for.
  */
@@ -388,7 +418,7 @@ called_from: Array<CallerSite>, };
 
 export type LeakGrowth = { times: Array<number>, live: Array<number>, low: Array<number>, high: Array<number>, };
 
-export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, sites: SiteFrame, leaks: Array<Leak>, };
+export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, sites: SiteFrame, leaks: Array<Leak>, suspects: Suspects, };
 
 /**
  * A lifetime with its standard error.
@@ -454,6 +484,11 @@ export type OtherRows = { rows: number, share: number, samples: number, bytes: n
 error: number | null, low: number, high: number, };
 
 export type OtherSeries = { rows: number, sum: Sum, live: Array<number>, allocated: Array<number>, };
+
+/**
+ * What changed from one snapshot to a later one.
+ */
+export type PairGrowth = { before: number, after: number, tables: Array<Growth>, };
 
 /**
  * A share with its standard error.
@@ -670,7 +705,11 @@ trace: number | null, at_us: number | null, tables: Array<HeapTable>, stacked_ro
 /**
  * Where it was allocated, if its trace is there.
  */
-sites: SiteTable | null, program: string, runtime: string, 
+sites: SiteTable | null, 
+/**
+ * What holds the blocks of the sites that have most in it, by the samples of its trace.
+ */
+held_sites: Array<HeldSite>, program: string, runtime: string, 
 /**
  * In microseconds since the Unix epoch; absent if it is not known.
  */
@@ -691,11 +730,7 @@ dangling: number, };
 /**
  * All snapshots of a page, in the order in which they were taken. The field names are those of its JSON.
  */
-export type SnapshotDocument = { snapshots: Array<Snapshot>, failed: Array<FailedSnapshot>, 
-/**
- * Of each snapshot, what changed since the one before it; nothing of the first.
- */
-growths: Array<Array<Growth>>, };
+export type SnapshotDocument = { snapshots: Array<Snapshot>, failed: Array<FailedSnapshot>, growths: Array<PairGrowth>, };
 
 export type SourceLine = { line: number, sum: Sum, functions: Array<string>, };
 
@@ -720,6 +755,25 @@ export type Sum = { samples: number, bytes: number,
  * to be between `low` and `high`.
  */
 error: number | null, low: number, high: number, };
+
+export type Suspect = { site: Site, growth: Size, live: Size, allocated: Size, 
+/**
+ * Why it is not decided.
+ */
+undecided: string, };
+
+/**
+ * Sites that may leak, in a trace that cannot show whether they do.
+ */
+export type Suspects = { 
+/**
+ * They grew since then: the middle of the run.
+ */
+since_us: number, 
+/**
+ * Those that grew most come first.
+ */
+rows: Array<Suspect>, other_rows: number, };
 
 export type Timeline = { 
 /**

@@ -3,7 +3,7 @@
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
 import { headline, parts, siteKey } from "../text/sites";
-import { bytes, count, shared, shortDuration, sized } from "../text/units";
+import { bytes, count, shared, shortDuration, sized, timeText } from "../text/units";
 import { useQuery } from "../view/ask";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
 import { capital, rowTitle } from "../text/words";
@@ -64,6 +64,7 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
         : error ? <span class="problem">{error}</span>
         : leaks === null ? <span class="faint">Looking for leaks…</span>
         : <a class={growing ? "warn" : ""} href="#leaks" onClick={(event) => { event.preventDefault(); change({ tab: "leaks" }); }}>{capital(leaks.verdict)}</a>}
+        {leaks !== null && leaks.suspects.rows.length > 0 && <span class="faint"> grew most: {leaks.suspects.rows.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
         {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
       </p>
       <dl class="totals">
@@ -149,13 +150,16 @@ function Multiples({ data }: { data: Data }) {
   const most = Math.max(1, ...rows.flatMap(({ live }) => live));
   const shown = span.value;
   return (
-    <div class="multiples">
-      {rows.map(({ name, live }, at) => (
-        <figure>
-          <LineChart values={live} at={(index) => place(data.times[index] ?? 0, shown)} most={most} fill={colours[at] ?? ""} label={`Live size of ${name} over time`} />
-          <figcaption title={name}>{name}</figcaption>
-        </figure>
-      ))}
-    </div>
+    <>
+      <p class="faint multiples-scale">each from 0 to {bytes(most)}, and from {timeText(shown.from, shown.to - shown.from)} to {timeText(shown.to, shown.to - shown.from)}</p>
+      <div class="multiples">
+        {rows.map(({ name, live }, at) => (
+          <figure>
+            <LineChart values={live} at={(index) => place(data.times[index] ?? 0, shown)} most={most} fill={colours[at] ?? ""} tell={(index) => `${timeText(data.times[index] ?? 0, data.width_us)}: ${bytes(live[index] ?? 0)}`} label={`Live size of ${name} over time, at most ${bytes(Math.max(0, ...live))}`} />
+            <figcaption><span title={name}>{name}</span><span class="faint">≤ {bytes(Math.max(0, ...live))}</span></figcaption>
+          </figure>
+        ))}
+      </div>
+    </>
   );
 }

@@ -125,7 +125,7 @@ export function useZoomByWheel(plot?: string) {
 }
 
 /** The point nearest to a time. */
-function pointAt(times: readonly number[], time: number): number | null {
+export function pointAt(times: readonly number[], time: number): number | null {
   if (times.length === 0) return null;
   const after = times.findIndex((each) => each >= time);
   if (after <= 0) return after < 0 ? times.length - 1 : 0;
