@@ -5,10 +5,12 @@ import { addOpen } from "./parts/chip-bar";
 import { nextMetric, toggleSites } from "./parts/head";
 import { helpOpen } from "./parts/help";
 import { ROW_FILTER } from "./parts/row-filter";
+import { factsOpen } from "./parts/trace-facts";
 import { active, type Direction } from "./view/commands";
 import { current, togglePause } from "./view/live";
 import { stepOut } from "./view/drill";
-import { change, changeHeap, tabs, view } from "./view/store";
+import { change, changeHeap, config, tabs, view } from "./view/store";
+import { middleOfBrush, panBy, showWholeRun, zoomAbout } from "./view/zoom";
 import { toggleTheme } from "./view/theme";
 import { TABS } from "./view/view";
 
@@ -51,12 +53,19 @@ const ACTIONS: Record<string, () => void> = {
   d: toggleTheme,
   f: () => { addOpen.value = true; },
   o: toggleSites,
+  t: () => { if (config.traces.length > 0) factsOpen.value = true; },
   "?": () => { helpOpen.value = true; },
   " ": togglePause,
+  "+": () => zoomAbout(1 / 2, middleOfBrush()),
+  "=": () => zoomAbout(1 / 2, middleOfBrush()),
+  "-": () => zoomAbout(2, middleOfBrush()),
+  "0": showWholeRun,
+  ",": () => panBy(-1 / 4),
+  ".": () => panBy(1 / 4),
 };
 
 /** Those that are about the trace, which Snapshots does not show. */
-const OF_TRACE = ["i", "m", "[", "]", "p", "f", "o"];
+const OF_TRACE = ["i", "m", "[", "]", "p", "f", "o", "+", "=", "-", "0", ",", "."];
 
 /** Whether the element uses keys like these itself. */
 function takesKeys(element: Element | null, key: string): boolean {

@@ -7,7 +7,9 @@ import { useEffect, useRef } from "preact/hooks";
 import { ChipBar } from "./parts/chip-bar";
 import { Head, Tabs, TAB_NAMES } from "./parts/head";
 import { Help } from "./parts/help";
+import { TraceFacts } from "./parts/trace-facts";
 import { anyReading, EmptyTrace, Notices, TraceMessage } from "./parts/messages";
+import { Heat } from "./heat/screen";
 import { Diff } from "./screens/diff";
 import { Flame } from "./screens/flame";
 import { Leaks } from "./screens/leaks";
@@ -57,6 +59,7 @@ function Page() {
         : <Screen info={known} />}
       </main>
       <Help />
+      <TraceFacts />
     </>
   );
 }
@@ -65,13 +68,14 @@ function Screen({ info }: { info: Info }) {
   const { tab } = view.value;
   return (
     <>
-      {tab !== "overview" && tab !== "diff" && <Strip info={info} />}
+      {tab !== "overview" && tab !== "diff" && tab !== "heat" && <Strip info={info} />}
       <ChipBar info={info} />
       {tab === "overview" ? <Overview info={info} />
       : tab === "flame" ? <Flame panel={true} />
       : tab === "table" ? <Table />
       : tab === "leaks" ? <Leaks info={info} />
       : tab === "diff" ? <Diff />
+      : tab === "heat" ? <Heat info={info} />
       : <Source />}
     </>
   );

@@ -9,7 +9,8 @@ after(closeBrowser);
 
 const VIEWS = [
   "#overview", "#overview&multiples=1", "#flame&metric=allocated&selected=login@label/Server.main@src%2Fserver.ml", "#flame&search=json&invert=1",
-  "#table&row=Json.token@src%2Fjson.ml&metric=allocated&function=Json", "#table&hot=1&metric=allocated", "#table&order=total&find=json&metric=allocated", "#overview&layer=8&metric=allocated", "#leaks", "#diff&trace=1&before=0&metric=allocated", "#diff&trace=1&before=0&metric=allocated&rows=1", "#source&metric=allocated",
+  "#table&row=Json.token@src%2Fjson.ml&metric=allocated&function=Json", "#table&hot=1&metric=allocated", "#table&order=total&find=json&metric=allocated", "#overview&layer=8&metric=allocated", "#leaks",
+  "#overview&zoom=9000000-9050000", "#heat&metric=allocated&by=module&row=Json", "#heat&zoom=2000000-9000000", "#diff&trace=1&before=0&metric=allocated", "#diff&trace=1&before=0&metric=allocated&rows=1", "#source&metric=allocated",
 ];
 
 const PAGE = () => exported("before.ctf", "service.ctf");

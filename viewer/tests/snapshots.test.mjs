@@ -201,6 +201,73 @@ test("the difference from the snapshot before is that of heap-diff", () =>
     await picture(page, "snapshots-difference");
   }));
 
+test("any two snapshots are compared as heap-diff does, and the link keeps which", () =>
+  open("#snapshots&snapshot=2&part=growth", async (page) => {
+    const compared = async (before, after) => {
+      const diff = await json("heap-diff", "--json", "-n", "0", await trace(NAMES[before]), await trace(NAMES[after]));
+      for (const by of ["variable", "block", "set"]) {
+        await page.getByLabel("What is compared").selectOption(by);
+        await settled(page);
+        const { rows } = diff.tables.find((table) => table.by === by);
+        const shown = (await page.locator("tbody tr").allInnerTexts()).map(plain);
+        assert.ok(shown.length > 0 && shown.length === Math.min(32, rows.length), by);
+        for (const [at, { name, before, after, growth_bytes: growth }] of rows.slice(0, 32).entries()) {
+          const words = `${bytesText(before.bytes)} ${bytesText(after.bytes)} ${growth > 0 ? "▲ +" : "▼ −"}${bytesText(Math.abs(growth))}`;
+          assert.ok(shown[at].startsWith(words) && shown[at].includes(plain(name)), `${by}: ${shown[at]} is not ${words} ${name}`);
+        }
+      }
+    };
+    const choice = page.getByLabel("Compared with");
+    assert.equal(await choice.inputValue(), "1", "the one before");
+    await compared(1, 2);
+    await choice.selectOption("0");
+    await settled(page);
+    assert.match(await fragment(page), /since=0/);
+    await compared(0, 2);
+    const link = page.url();
+    await page.goto("about:blank");
+    await page.goto(link);
+    await settled(page);
+    assert.equal(await page.getByLabel("Compared with").inputValue(), "0");
+    // The later one is the one that is compared, whichever is shown.
+    await page.evaluate(() => { location.hash = "#snapshots&snapshot=0&since=2&part=growth"; });
+    await settled(page);
+    await compared(0, 2);
+    await page.evaluate(() => { location.hash = "#snapshots&snapshot=0&part=growth"; });
+    await settled(page);
+    await compared(0, 1);
+  }));
+
+test("of many snapshots, the page says which pairs it does not have", async () => {
+  const place = directory("many");
+  const files = [];
+  for (let number = 0; number < 14; number++) {
+    const bytes = readFileSync(await trace(NAMES[number % 3]));
+    files.push(traceOf(`many/${String(number).padStart(2, "0")}.heap`, bytes));
+  }
+  assert.ok(place);
+  const page = await exported(...files);
+  await withPage(page, { fragment: "#snapshots&snapshot=9&since=4&part=growth" }, async (page) => {
+    assert.match(await text(page, ".diff"), /does not compare these two/);
+    assert.match(await text(page, ".diff"), /heaptap heap-diff \S+\.heap \S+\.heap/);
+    await page.getByLabel("Compared with").selectOption("0");
+    await settled(page);
+    assert.doesNotMatch(await text(page, ".diff"), /does not compare/);
+  });
+});
+
+test("below the pointer, the legend has the sizes of the snapshot that is nearest", () =>
+  open("#snapshots&snapshot=2", async (page) => {
+    const legend = () => text(page, ".over-time .legend");
+    const last = await legend();
+    const box = await page.locator(".evolution-plot").boundingBox();
+    await page.mouse.move(box.x + 3, box.y + 60);
+    await page.waitForFunction((last) => document.querySelector(".over-time .legend").innerText !== last, last);
+    assert.match(await legend(), /snapshot 1/);
+    await page.mouse.move(2, 2);
+    await page.waitForFunction((last) => document.querySelector(".over-time .legend").innerText === last, last);
+  }));
+
 test("over time: the eight biggest rows, a button for each snapshot", () =>
   open("#snapshots", async (page) => {
     const figures = await Promise.all(NAMES.map((name) => heap(name, "--by", "module")));
@@ -317,7 +384,7 @@ test("the tab is there only with snapshots, and key 7 opens it", async () => {
   await withPage(await exported("service.ctf"), { fragment: "#snapshots" }, async (page) => {
     assert.equal(await page.locator(".tabs [aria-current]").innerText(), "Overview");
     await page.keyboard.press("7");
-    assert.equal(await page.locator(".tabs a").count(), 6);
+    assert.equal(await page.locator(".tabs a").count(), 7, "all others");
     assert.equal(await page.locator(".snapshot-mark").count(), 0);
     await settled(page);
   });
@@ -418,7 +485,7 @@ test("snapshots that an OCaml program took while it was traced", { skip: hasOcam
   });
 });
 
-const VIEWS = ["", "&snapshot=0", "&search=session", "&part=table", "&part=table&table=block&held=block%20of%2012%20words&sort=exclusive", "&snapshot=1&part=growth", "&part=sites", "&stack=block"];
+const VIEWS = ["", "&snapshot=0", "&search=session", "&part=table", "&part=table&table=block&held=block%20of%2012%20words&sort=exclusive", "&snapshot=1&part=growth", "&snapshot=0&since=2&part=growth", "&part=sites", "&stack=block"];
 const VIEWED = VIEWS.map((part) => `#snapshots${part}`);
 
 for (const theme of ["light", "dark"]) {

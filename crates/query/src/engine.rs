@@ -5,9 +5,10 @@ use std::sync::Arc;
 use heaptap_report::Archive;
 
 use crate::answer::{Refusal, json};
+use crate::evolution::Range;
 use crate::request::{Filter, Request};
 use crate::traces::Traces;
-use crate::{diff, info, leaks, report, site, source, table, timeline, tree};
+use crate::{diff, heat_map, info, leaks, report, site, source, table, timeline, tree};
 
 /// The archives that are open, and the latest selections from them.
 #[derive(Default)]
@@ -54,8 +55,12 @@ impl Engine {
             Request::Info { trace } => info::info(traces, *trace),
             Request::Report { of, top, callers } => report::report(traces, of, *top, *callers),
             Request::Table { of, shape } => table::table(traces, of, shape),
-            Request::Timeline { of, top, skip, points, within } => {
-                timeline::timeline(traces, of, (*skip, *top), *points, within.as_ref())
+            Request::Timeline { of, top, skip, points, range, within } => {
+                let steps = (*points, range.map(micros));
+                timeline::timeline(traces, of, (*skip, *top), steps, within.as_ref())
+            }
+            Request::HeatMap { of, top, points, range } => {
+                heat_map::heat_map(traces, of, *top, (*points, range.map(micros)))
             }
             Request::Tree { of, shape } => tree::tree(traces, of, shape),
             Request::Site { of, site, levels } => site::site(traces, of, site, *levels),
@@ -67,6 +72,11 @@ impl Engine {
             Request::Names { trace, text, most } => info::names(traces, *trace, text, *most),
         }
     }
+}
+
+/// A part of a trace as a request has it, in microseconds.
+fn micros((from, to): (f64, f64)) -> Range {
+    (from as u64, to as u64)
 }
 
 /// The answer to a request that has none.

@@ -5,12 +5,18 @@ use heaptap_report::{Aggregate, Archive, SelectedBlock, SelectedRows};
 
 use crate::block_rows::{Inside, Rows};
 
-/// Steps of time, each of several buckets of the aggregate's time line.
+/// A part of the trace: microseconds since its start, both included.
+pub(crate) type Range = (u64, u64);
+
+/// The most steps.
+const MOST_STEPS: usize = 1024;
+
+/// Equal steps of time.
 pub(crate) struct Steps {
+    /// When the first begins: a multiple of their width.
+    pub(crate) from: u64,
     pub(crate) width: u64,
     pub(crate) count: usize,
-    /// Buckets in a step.
-    pub(crate) joined: usize,
 }
 
 /// Samples over time.
@@ -22,15 +28,34 @@ pub(crate) struct Evolution {
 }
 
 impl Steps {
-    /// About `points` steps, which end where buckets end.
-    pub(crate) fn of(aggregate: &Aggregate, points: usize) -> Steps {
-        let timeline = aggregate.timeline();
+    /// About `points` steps, of the whole trace or of a part of it. A step is several buckets of the
+    /// aggregate's time line, or a part of one if they are too coarse for a part of the trace.
+    pub(crate) fn of(aggregate: &Aggregate, points: usize, range: Option<Range>) -> Steps {
+        let bucket = aggregate.timeline().width();
         // A selection may have nothing near the end of the trace.
-        let buckets = (aggregate.duration() / timeline.width()) as usize + 1;
-        let points = if points == 0 { 200 } else { points.min(1024) };
-        let joined = buckets.div_ceil(points).max(1);
-        let width = timeline.width().saturating_mul(joined as u64);
-        Steps { width, count: buckets.div_ceil(joined), joined }
+        let end = aggregate.duration();
+        let points = if points == 0 { 200 } else { points.min(MOST_STEPS) } as u64;
+        let Some((first, last)) = range else {
+            let width = bucket.saturating_mul((end / bucket + 1).div_ceil(points).max(1));
+            return Steps { from: 0, width, count: (end / width) as usize + 1 };
+        };
+        let last = last.min(end);
+        let first = first.min(last);
+        let width = match (last / bucket - first / bucket + 1).div_ceil(points) {
+            joined @ 2.. => bucket.saturating_mul(joined),
+            _ => part_of(bucket, last - first + 1, points),
+        };
+        let from = first / width * width;
+        Steps { from, width, count: ((last - from) / width) as usize + 1 }
+    }
+
+    /// The same with a step before: its end is where the first one begins, so that what was alive then is
+    /// known too.
+    pub(crate) fn with_one_before(self) -> Steps {
+        match self.from.checked_sub(self.width) {
+            Some(from) => Steps { from, count: self.count + 1, ..self },
+            None => self,
+        }
     }
 
     pub(crate) fn evolution(&self) -> Evolution {
@@ -39,42 +64,63 @@ impl Steps {
 
     /// The end of each step.
     pub(crate) fn times(&self) -> Vec<u64> {
-        (1..=self.count as u64).map(|step| step * self.width).collect()
+        (1..=self.count as u64)
+            .map(|step| self.from.saturating_add(step.saturating_mul(self.width)))
+            .collect()
     }
 
-    fn at(&self, time: u64) -> usize {
-        ((time / self.width) as usize).min(self.count - 1)
+    /// The step of a time; that of all earlier ones is the first.
+    fn at(&self, time: u64) -> Option<usize> {
+        let step = (time.saturating_sub(self.from) / self.width) as usize;
+        Some(step).filter(|&step| step < self.count)
+    }
+
+    /// The step in which something happens; `None` before the first, and after the last.
+    pub(crate) fn within(&self, time: u64) -> Option<usize> {
+        self.at(time).filter(|_| time >= self.from)
     }
 
     pub(crate) fn add(&self, evolution: &mut Evolution, block: &SelectedBlock) {
         let samples = block.samples;
-        let born = self.at(block.birth);
-        evolution.allocated[born] = evolution.allocated[born].saturating_add(samples);
-        evolution.live[born] = evolution.live[born].wrapping_add(samples as i64);
+        if let Some(born) = self.within(block.birth) {
+            evolution.allocated[born] = evolution.allocated[born].saturating_add(samples);
+        }
+        self.change(evolution, block.birth, samples as i64);
         if let Some(end) = block.end {
-            self.remove(evolution, block, end);
+            self.change(evolution, end, -(samples as i64));
         }
     }
 
     /// A block that is alive moves from one line to another.
     fn promote(&self, lines: &mut [Evolution], (from, to): (usize, usize), block: &SelectedBlock) {
         let Some(promotion) = block.promotion else { return };
+        let samples = block.samples as i64;
         // In a trace whose times are not in order, the end may come first.
         let time = block.end.map_or(promotion, |end| promotion.min(end));
-        let at = self.at(time);
-        self.remove(&mut lines[from], block, time);
-        lines[to].live[at] = lines[to].live[at].wrapping_add(block.samples as i64);
+        self.change(&mut lines[from], time, -samples);
+        self.change(&mut lines[to], time, samples);
         if let Some(end) = block.end {
-            self.remove(&mut lines[to], block, end);
-            let ended = self.at(end);
-            lines[from].live[ended] = lines[from].live[ended].wrapping_add(block.samples as i64);
+            self.change(&mut lines[to], end, -samples);
+            self.change(&mut lines[from], end, samples);
         }
     }
 
-    fn remove(&self, evolution: &mut Evolution, block: &SelectedBlock, time: u64) {
-        let live = &mut evolution.live[self.at(time)];
-        *live = live.wrapping_sub(block.samples as i64);
+    /// What is live changes at a time.
+    fn change(&self, evolution: &mut Evolution, time: u64, samples: i64) {
+        if let Some(step) = self.at(time) {
+            evolution.live[step] = evolution.live[step].wrapping_add(samples);
+        }
     }
+}
+
+/// The width of a step: the least part of a bucket of which no more than `points` cover a span, halved as
+/// buckets are.
+fn part_of(bucket: u64, span: u64, points: u64) -> u64 {
+    let mut width = bucket;
+    while width > 1 && span.div_ceil(width / 2) <= points {
+        width /= 2;
+    }
+    width
 }
 
 impl Evolution {

@@ -24,6 +24,7 @@ impl ExactRequest {
             Request::Report { of, .. }
             | Request::Table { of, .. }
             | Request::Timeline { of, .. }
+            | Request::HeatMap { of, .. }
             | Request::Tree { of, .. }
             | Request::Site { of, .. }
             | Request::Leaks { of }

@@ -6,7 +6,7 @@ use heaptap_report::figures::units::count;
 use heaptap_report::figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Archive, Frame, Metric, SiteFrame, is_label};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::json;
 use crate::request::TraceRequest;
@@ -27,6 +27,9 @@ pub(crate) struct Info {
     duration_us: u64,
     events: u64,
     cut_short: Option<String>,
+    call_paths: usize,
+    /// The files that it was read from; absent while it is written.
+    file: Option<FileFacts>,
     /// The rows of the table, and how many blocks each stands for.
     blocks: usize,
     blocks_one_in: u64,
@@ -41,6 +44,41 @@ pub(crate) struct Info {
     sources: BTreeSet<&'static str>,
     files: BTreeSet<String>,
     notes: Vec<String>,
+}
+
+/// The files of a trace. An archive has them as a result that its table cannot give.
+#[derive(Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct FileFacts {
+    files: usize,
+    bytes: u64,
+    /// The versions of the format, the oldest first.
+    versions: Vec<u16>,
+}
+
+impl FileFacts {
+    const NAME: &str = "file";
+
+    /// Adds a file. The version of one that is compressed is not known.
+    pub fn add(&mut self, bytes: u64, version: Option<u16>) {
+        self.files += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        if let Some(version) = version
+            && let Err(place) = self.versions.binary_search(&version)
+        {
+            self.versions.insert(place, version);
+        }
+    }
+
+    /// As one of [`Archive::answers`].
+    pub fn stored(&self) -> (String, String) {
+        (FileFacts::NAME.to_owned(), json(self).unwrap_or_default())
+    }
+
+    fn of(archive: &Archive) -> Option<FileFacts> {
+        let (_, stored) = archive.answers.iter().find(|(name, _)| name == FileFacts::NAME)?;
+        serde_json::from_str(stored).ok()
+    }
 }
 
 pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
@@ -79,6 +117,8 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
         word_bytes: figures.word_bytes,
         duration_us: figures.duration_us,
         events: figures.events,
+        call_paths: archive.aggregate.path_count(),
+        file: FileFacts::of(archive),
         blocks: archive.blocks.len(),
         blocks_one_in: 1 << archive.blocks.thinning(),
         selected: false,

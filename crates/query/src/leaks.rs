@@ -1,6 +1,8 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
-use heaptap_report::figures::{LeakReport, LeakRow, leak_report, selected_leak_report};
+use heaptap_report::figures::{
+    LeakReport, LeakRow, SuspectReport, TraceFigures, leak_report, selected_leak_report,
+};
 use heaptap_report::rows::{By, Grouping, Site};
 use heaptap_report::{
     ALL_SITE_FRAMES, Aggregate, Archive, Depth, Metric, Options, SelectedRows, SiteFrame,
@@ -31,6 +33,7 @@ pub(crate) struct Answer {
     incomplete: Option<String>,
     sites: SiteFrame,
     leaks: Vec<GrowingRow>,
+    suspects: SuspectReport,
 }
 
 /// A leak with its live size over time, and the 95 % interval of that.
@@ -75,14 +78,15 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
 }
 
 /// The leaks of the whole trace by each kind of site, for an archive whose table cannot give them
-/// exactly. Needs the aggregate of the reading itself, which tracked live sizes.
-pub fn stored_leaks(archive: &Archive) -> Result<Vec<(String, String)>, String> {
+/// exactly. Needs the aggregate of the reading itself, which tracked live sizes. `selected`: only selected
+/// blocks were read.
+pub fn stored_leaks(archive: &Archive, selected: bool) -> Result<Vec<(String, String)>, String> {
     // What is drawn over time comes from the table.
     let all = Options { depth: Depth::Whole, ..Options::default() };
     let of_table = archive.blocks.aggregate(&archive.aggregate, &archive.locations, &all);
     let rows = archive.blocks.all(&archive.aggregate);
     let stored = |site| {
-        let report = leak_report(&whole_figures(archive), site);
+        let report = leak_report(&TraceFigures { selected, ..whole_figures(archive) }, site);
         let answer = answer(archive, report, &of_table, &rows);
         Ok((stored_name(site).to_owned(), json(&Stated { answer, exact: true })?))
     };
@@ -98,13 +102,21 @@ fn answer(
     selected: &SelectedRows,
 ) -> Answer {
     const POINTS: usize = 64;
-    let LeakReport { trace, duration_us, verdict, conclusive, incomplete, sites, leaks, .. } =
-        report;
+    let LeakReport { leaks, sites, .. } = report;
+    let stated = |leaks| Answer {
+        trace: report.trace,
+        duration_us: report.duration_us,
+        verdict: report.verdict,
+        conclusive: report.conclusive,
+        incomplete: report.incomplete,
+        sites,
+        leaks,
+        suspects: report.suspects,
+    };
     if leaks.is_empty() {
-        let leaks = Vec::new();
-        return Answer { trace, duration_us, verdict, conclusive, incomplete, sites, leaks };
+        return stated(Vec::new());
     }
-    let steps = Steps::of(of_table, POINTS);
+    let steps = Steps::of(of_table, POINTS, None);
     let growing_sites: Vec<Site> = leaks.iter().map(|row| row.site.clone()).collect();
     let rows = Rows::new(archive, Grouping { by: By::Location, site: sites });
     let counted = Counted { selected, inside: None, rows: &rows, sites: &growing_sites };
@@ -122,6 +134,5 @@ fn answer(
             },
         }
     };
-    let leaks = leaks.into_iter().zip(lines).map(growing).collect();
-    Answer { trace, duration_us, verdict, conclusive, incomplete, sites, leaks }
+    stated(leaks.into_iter().zip(lines).map(growing).collect())
 }

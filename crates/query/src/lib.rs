@@ -10,7 +10,7 @@
 //!   `block_counts` counts them, and `totals` says what rows have with all that they call.
 //! - `traces` has the aggregates: that of the whole trace, and those of selections,
 //!   the last of which are kept.
-//! - `info`, `report`, `table`, `timeline`, `tree`, `site`, `leaks`, `diff` and
+//! - `info`, `report`, `table`, `timeline`, `heat_map`, `tree`, `site`, `leaks`, `diff` and
 //!   `source` each answer one kind of request.
 //! - `exact` finds which reading a request needs, if it is not to come from the table.
 //! - `wasm` exports the engine to a browser.
@@ -25,6 +25,7 @@ mod diff;
 mod engine;
 mod evolution;
 mod exact;
+mod heat_map;
 mod info;
 mod leaks;
 mod report;
@@ -44,5 +45,6 @@ mod wasm;
 
 pub use engine::Engine;
 pub use exact::ExactRequest;
+pub use info::FileFacts;
 pub use leaks::stored_leaks;
 pub use request::{Filter, Request, TraceRequest};

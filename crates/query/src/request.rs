@@ -146,7 +146,21 @@ pub enum Request {
         #[serde(default)]
         points: usize,
         #[serde(default)]
+        range: Option<(f64, f64)>,
+        #[serde(default)]
         within: Option<Within>,
+    },
+    /// What was allocated over time, by row.
+    #[allow(missing_docs, private_interfaces)]
+    HeatMap {
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(default)]
+        top: usize,
+        #[serde(default)]
+        points: usize,
+        #[serde(default)]
+        range: Option<(f64, f64)>,
     },
     /// The call tree.
     #[allow(missing_docs, private_interfaces)]

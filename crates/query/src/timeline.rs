@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
 use crate::block_rows::{Inside, Rows};
-use crate::evolution::{Counted, Evolution, Steps, evolutions};
+use crate::evolution::{Counted, Evolution, Range, Steps, evolutions};
 use crate::report::needs_frames;
 use crate::request::{TraceRequest, Within};
 use crate::traces::Traces;
@@ -23,6 +23,8 @@ const MOST_SERIES: usize = 64;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Timeline"))]
 pub(crate) struct TimelineAnswer {
+    /// When the first step begins.
+    from_us: u64,
     width_us: u64,
     points: usize,
     /// The end of each step.
@@ -78,7 +80,7 @@ pub(crate) fn timeline(
     traces: &mut Traces,
     of: &TraceRequest,
     (skip, top): (usize, usize),
-    points: usize,
+    (points, range): (usize, Option<Range>),
     within: Option<&Within>,
 ) -> Result<String, String> {
     if within.is_some() {
@@ -95,7 +97,7 @@ pub(crate) fn timeline(
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
-    let steps = Steps::of(aggregate, points);
+    let steps = Steps::of(aggregate, points, range).with_one_before();
 
     let mut rows = row_sums(&figures, of, &table_rows, inside);
     rows.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
@@ -108,9 +110,10 @@ pub(crate) fn timeline(
     let evolutions = evolutions(archive, &counted, &steps);
     let mut all = evolutions.others.clone();
     evolutions.of_sites.iter().for_each(|evolution| all.join(evolution));
+    // Where steps are finer than the time line of the aggregate, blocks say what it does not.
     let total = match within {
-        None => Total::of(aggregate, &steps),
-        Some(_) => Total::of_blocks(archive, &all),
+        None if steps.width >= aggregate.timeline().width() => Total::of(aggregate, &steps),
+        _ => Total::of_blocks(archive, &all),
     };
     let lines = |evolution: &Evolution| Lines::of(evolution, &all, &total, unit(aggregate));
     let series = sites.iter().zip(sums).zip(&evolutions.of_sites);
@@ -129,6 +132,7 @@ pub(crate) fn timeline(
         lines: lines(&evolutions.others),
     };
     let answer = TimelineAnswer {
+        from_us: steps.from,
         width_us: steps.width,
         points: steps.count,
         times: steps.times(),
@@ -142,7 +146,7 @@ pub(crate) fn timeline(
 }
 
 /// The samples of each row, as a table has them; no row without samples.
-fn row_sums(
+pub(crate) fn row_sums(
     figures: &TraceFigures<'_>,
     of: &TraceRequest,
     rows: &Rows,
@@ -193,11 +197,15 @@ impl Total {
         let unit = unit(aggregate);
         let buckets = aggregate.timeline().buckets();
         let mut total = Total::default();
-        let mut live = 0;
-        for step in 0..steps.count {
-            let from = (step * steps.joined).min(buckets.len());
-            let to = ((step + 1) * steps.joined).min(buckets.len());
-            let of_step = &buckets[from..to];
+        let bucket = |time: u64| {
+            let number = time / aggregate.timeline().width();
+            usize::try_from(number).map_or(buckets.len(), |number| number.min(buckets.len()))
+        };
+        let mut from = bucket(steps.from);
+        let mut live = from.checked_sub(1).map_or(0, |before| buckets[before].live);
+        for end in steps.times() {
+            let of_step = &buckets[from..bucket(end)];
+            from = bucket(end);
             let most_live = of_step.iter().map(|bucket| bucket.most_live).max().unwrap_or(live);
             live = of_step.last().map_or(live, |bucket| bucket.live);
             let allocated: u64 = of_step.iter().map(|bucket| bucket.allocated).sum();

@@ -45,6 +45,7 @@ fn typescript() -> String {
     all.visit::<Comparison>();
     all.visit::<Fragments>();
     all.visit::<crate::diff::MergedTree>();
+    all.visit::<crate::heat_map::HeatMapAnswer>();
     all.visit::<crate::info::Info>();
     all.visit::<crate::info::Names>();
     all.visit::<crate::leaks::Answer>();

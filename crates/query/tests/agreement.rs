@@ -164,6 +164,9 @@ impl Trial {
         if exact {
             outcomes.exact += 1;
             assert_eq!(found, expected, "{}: {text}", self.name);
+            if matches!(metric, "allocated" | "promoted") {
+                self.compare_heat_map(&request, &expected);
+            }
             return;
         }
         outcomes.inexact += 1;
@@ -175,6 +178,29 @@ impl Trial {
         let is_near = (lowest..=highest).contains(&truth);
         assert!(is_near, "{}: {text}: {low} to {high}, not {truth}", self.name);
         outcomes.far += u64::from(!(low..=high).contains(&truth));
+    }
+
+    /// The rows of the heat map are those of the report, and its cells add up to them.
+    fn compare_heat_map(&mut self, request: &Value, report: &Value) {
+        let mut request = request.clone();
+        request["q"] = json!("heat_map");
+        (request["top"], request["points"]) = (json!(128), json!(37));
+        let text = request.to_string();
+        let map: Value = serde_json::from_str(&self.engine.query(text.as_bytes())).unwrap();
+        let rows = map["rows"].as_array().unwrap_or_else(|| panic!("{text}: {map}"));
+        let expected = report["table"]["rows"].as_array().unwrap();
+        let all = rows.len() as u64 + map["other_rows"].as_u64().unwrap();
+        assert_eq!(all, expected.len() as u64, "{}: {text}", self.name);
+        for (row, expected) in rows.iter().zip(expected) {
+            let (name, size) = (&row["site"]["name"], &row["size"]);
+            assert_eq!(name, &expected["name"], "{}: {text}", self.name);
+            for part in ["bytes", "error", "low", "high"] {
+                assert_eq!(size[part], expected[part], "{}: {text}: {part} of {name}", self.name);
+            }
+            let cells = row["bytes"].as_array().unwrap().iter().map(|cell| cell.as_f64().unwrap());
+            let (sum, whole) = (cells.sum::<f64>(), size["bytes"].as_f64().unwrap());
+            assert!((sum - whole).abs() <= 1e-9 * whole, "{}: {text}: {name}: {sum}", self.name);
+        }
     }
 
     /// What `heaptap report` finds with this filter, in a reading of its own.

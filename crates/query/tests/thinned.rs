@@ -110,7 +110,7 @@ fn leaks_and_rows_without_a_filter_are_those_of_the_reading() {
     let expected = serde_json::to_string(&leak_report(&figures, SiteFrame::Innermost)).unwrap();
     let expected: Value = serde_json::from_str(&expected).unwrap();
     let samples = archive.aggregate.samples();
-    archive.answers.extend(stored_leaks(&archive).unwrap());
+    archive.answers.extend(stored_leaks(&archive, false).unwrap());
     let mut engine = Engine::default();
     assert_eq!(engine.open(&archive.to_bytes()), Ok(0));
 

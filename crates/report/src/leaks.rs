@@ -9,6 +9,7 @@
 //! old enough to have survived two collections count as evidence: [`judged`].
 
 mod judged;
+mod suspects;
 mod windows;
 
 use hashbrown::HashMap;
@@ -23,6 +24,7 @@ use crate::library_calls::LibraryCall;
 use crate::own_code::{SiteFrame, SiteNodes};
 use crate::rows::{By, Grouping, Site};
 use judged::Judged;
+pub use suspects::{Suspect, Suspects};
 use windows::FEWEST;
 
 /// The least growth, in standard errors. A program has thousands of sites, so two
@@ -34,8 +36,10 @@ const CERTAIN: f64 = 5.0;
 pub enum Outlook {
     /// Yes.
     Clear,
-    /// It is too short, or nearly nothing was sampled.
+    /// It is too short.
     TooShort,
+    /// Nearly nothing was sampled, or selected.
+    TooFew,
     /// Old blocks are collected too rarely, or never, to distinguish a leak from
     /// garbage that is not collected yet.
     RarelyCollected,
@@ -73,6 +77,8 @@ pub struct Leaks {
     pub outlook: Outlook,
     /// The sites, the fastest first.
     pub found: Vec<Leak>,
+    /// If the trace cannot show leaks: the sites that grew most.
+    pub suspects: Suspects,
 }
 
 /// The evidence on one site.
@@ -111,14 +117,13 @@ impl Aggregate {
     }
 
     fn leaks_in(&self, history: History<'_>, table: &LocationTable, levels: usize) -> Leaks {
-        const FEWEST_POINTS: usize = 16;
         let growth = history.growth;
-        let none = |outlook| Leaks { outlook, found: Vec::new() };
-        if growth.len() < FEWEST_POINTS || self.allocated < FEWEST {
-            return none(Outlook::TooShort);
-        }
-        let Some(judged) = Judged::new(self, growth) else {
-            return none(Outlook::RarelyCollected);
+        let judged = match self.judged(growth) {
+            Ok(judged) => judged,
+            Err(outlook) => {
+                let suspects = self.suspects(history, table);
+                return Leaks { outlook, found: Vec::new(), suspects };
+            }
         };
         let grouping = Grouping { by: By::Location, site: history.site };
         let mut numbers = SiteNumbers::new(table, grouping);
@@ -137,8 +142,9 @@ impl Aggregate {
             other.growth.bytes.total_cmp(&one.growth.bytes).then_with(|| one.site.cmp(&other.site))
         });
         let sites: Vec<Site> = found.iter().map(|leak| leak.site.clone()).collect();
+        let suspects = Suspects::default();
         if sites.is_empty() {
-            return Leaks { outlook: Outlook::Clear, found };
+            return Leaks { outlook: Outlook::Clear, found, suspects };
         }
         let callers = self.callers(table, grouping, Metric::Live, &sites, levels);
         for (leak, callers) in found.iter_mut().zip(callers) {
@@ -150,7 +156,19 @@ impl Aggregate {
                 leak.library_calls = calls;
             }
         }
-        Leaks { outlook: Outlook::Clear, found }
+        Leaks { outlook: Outlook::Clear, found, suspects }
+    }
+
+    /// The part of the run that is evidence, or why there is none.
+    fn judged(&self, growth: &Growth) -> Result<Judged, Outlook> {
+        const FEWEST_POINTS: usize = 16;
+        if self.allocated < FEWEST {
+            return Err(Outlook::TooFew);
+        }
+        if growth.len() < FEWEST_POINTS {
+            return Err(Outlook::TooShort);
+        }
+        Judged::new(self, growth).ok_or(Outlook::RarelyCollected)
     }
 
     fn evidence(
@@ -172,7 +190,8 @@ impl Aggregate {
                 true => series_of(self.paths.frame(node)),
                 false => history.growth.series_of_path(path as u32),
             };
-            let known = &mut site_of[series as usize];
+            // Without live sizes over time there are no series.
+            let Some(known) = site_of.get_mut(series as usize) else { continue };
             let site = *known.get_or_insert_with(|| {
                 let site = numbers.site_of(self.frame(node)).unwrap_or(0);
                 sites.entry(site).or_default().series.push(series);
@@ -214,12 +233,7 @@ impl Aggregate {
 
     /// Whether a site grew; `None` if that is not certain.
     fn grows(&self, growth: &Growth, evidence: &Evidence, judged: &Judged) -> Option<()> {
-        let mut series = vec![0_u64; growth.len()];
-        for &number in &evidence.series {
-            for (sum, live) in series.iter_mut().zip(growth.series(number)) {
-                *sum = sum.saturating_add(live);
-            }
-        }
+        let series = live_of(growth, evidence);
         let first = (judged.window.0 / growth.width()).saturating_sub(1) as usize;
         let since = (first as u64 + 1) * growth.width();
         // Objects born since then that survive, and objects alive then that died: the two
@@ -248,6 +262,17 @@ impl Aggregate {
         let reach = 1.96 * error;
         Estimate { bytes, error, low: (bytes - reach).max(0.0), high: bytes + reach }
     }
+}
+
+/// The live samples of a site at each point.
+fn live_of(growth: &Growth, evidence: &Evidence) -> Vec<u64> {
+    let mut series = vec![0_u64; growth.len()];
+    for &number in &evidence.series {
+        for (sum, live) in series.iter_mut().zip(growth.series(number)) {
+            *sum = sum.saturating_add(live);
+        }
+    }
+    series
 }
 
 /// Samples of the objects born from `since` on.

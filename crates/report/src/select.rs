@@ -72,6 +72,14 @@ impl Selection {
     /// The most patterns of `include`: `Marks` has no bits for more.
     pub const MOST_INCLUDED: usize = 62;
 
+    /// Whether every block meets the conditions.
+    pub fn is_all(&self) -> bool {
+        !self.looks_at_frames()
+            && [self.time, self.size, self.lifetime].iter().all(Span::is_all)
+            && self.domains.is_empty()
+            && self.sources.is_empty()
+    }
+
     /// Whether the selection depends on frames.
     pub(crate) fn looks_at_frames(&self) -> bool {
         !(self.include.is_empty() && self.exclude.is_empty() && self.labels.is_empty())

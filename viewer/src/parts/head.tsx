@@ -15,8 +15,9 @@ import { dark, toggleTheme } from "../view/theme";
 import { grows } from "../view/live";
 import { helpOpen } from "./help";
 import { Live } from "./live";
+import { factsOpen } from "./trace-facts";
 
-export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source", snapshots: "Snapshots" };
+export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source", snapshots: "Snapshots", heat: "Heat map" };
 const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived any collection", major: "Survived a major collection" } as const;
 const TITLES: Partial<Record<PageMetric, string>> = {
   survived: "Live at the end and seen by a collection, minor or major, as heaptap report --metric survived shows it",
@@ -32,7 +33,7 @@ export function Head({ info }: { info: Info | null }) {
     <div class="head">
       <span class="brand">heaptap</span>
       {names.length > 1 ? (
-        <h1><select class="trace-name" aria-label="Trace" value={String(current.trace)} onChange={(event) => change({ trace: Number(event.currentTarget.value), focus: [], selected: [], drill: [], row: null })}>
+        <h1><select class="trace-name" aria-label="Trace" value={String(current.trace)} onChange={(event) => change({ trace: Number(event.currentTarget.value), focus: [], selected: [], drill: [], row: null, zoom: null })}>
           {names.map((name, at) => <option value={String(at)}>{name}</option>)}
         </select></h1>
       ) : (
@@ -48,6 +49,7 @@ export function Head({ info }: { info: Info | null }) {
       )}
       <span class="head-tools">
         <Exact />
+        {info && <button type="button" id="trace-facts" title="What the trace says of itself (t)" onClick={() => { factsOpen.value = true; }}>facts</button>}
         <CopyLink />
         <button type="button" title="Light or dark" aria-label={dark.value ? "Light theme" : "Dark theme"} onClick={toggleTheme}>{dark.value ? "☀" : "☾"}</button>
         <button type="button" title="Keys and help (?)" aria-label="Help" onClick={() => { helpOpen.value = true; }}>?</button>

@@ -9,6 +9,7 @@ export const helpOpen = signal(false);
 
 const KEYS: [string, string][] = [
   [`1 – ${config.snapshots > 0 ? 7 : 6}`, `the views, from Overview to ${config.snapshots > 0 ? "Snapshots" : "Source"}`],
+  ["8", "the heat map: what was allocated over time"],
   ["← ↓ ↑ →  h j k l", "move the selection"],
   ["Enter", "focus the selected frame, open the selected row"],
   ["Backspace", "one level out"],
@@ -17,8 +18,12 @@ const KEYS: [string, string][] = [
   ["m", "next metric"],
   ["p", "live at the peak"],
   ["[  ]", "start and end of the time; then ← → move it"],
+  ["+  −", "zoom the time line in and out; with Control and the wheel, about the pointer"],
+  [",  .", "move what is shown of the run; so does dragging with Shift"],
+  ["0", "the whole run"],
   ["f", "add a filter"],
   ["o", "own code: rows, cards and calls are named after your code, or after library code if that allocates"],
+  ["t", "trace facts: rate, host, process, date, size of the file"],
   ["c", "copy a link to this view"],
   ["d", "light or dark"],
   ...(config.mode === "serve" ? [["Space", "while the program runs: pause, and go on"] as [string, string]] : []),

@@ -151,6 +151,15 @@ running_bytes: number,
 free_bytes: number, };
 
 /**
+ * The files of a trace. An archive has them as a result that its table cannot give.
+ */
+export type FileFacts = { files: number, bytes: number, 
+/**
+ * The versions of the format, the oldest first.
+ */
+versions: Array<number>, };
+
+/**
  * A suspect.
  */
 export type Finding = { 
@@ -264,6 +273,40 @@ export type HeapTable = { by: string, rows: Array<HeapRow>, other_rows: number, 
  */
 other_first_outside_bytes: number, };
 
+export type HeatCells = { size: Size, 
+/**
+ * The bytes of each step, and their standard errors.
+ */
+bytes: Array<number>, errors: Array<number>, };
+
+export type HeatMap = { 
+/**
+ * When the first step begins.
+ */
+from_us: number, width_us: number, 
+/**
+ * The end of each step.
+ */
+times: Array<number>, 
+/**
+ * Those that have most come first.
+ */
+rows: Array<HeatRow>, other_rows: number, others: HeatCells, 
+/**
+ * What a cell without a sample has less of.
+ */
+unseen_bytes: number, 
+/**
+ * One in so many small blocks is in the table that the cells come from.
+ */
+blocks_one_in: number, };
+
+export type HeatRow = { site: Site, size: Size, 
+/**
+ * The bytes of each step, and their standard errors.
+ */
+bytes: Array<number>, errors: Array<number>, };
+
 /**
  * What holds the block that retains most of those that a row of a table stands for.
  */
@@ -272,6 +315,23 @@ export type HeldBlock = { row: string, block: string, retained_bytes: number, sh
  * Without any of these it would go.
  */
 dominators: Array<string>, holders: Array<string>, other_holders: number, };
+
+/**
+ * What holds the blocks of a site, as `heaptap leaks --heap` says it.
+ */
+export type HeldSite = { 
+/**
+ * Which frame of a stack the site is.
+ */
+sites: SiteFrame, site: Site, 
+/**
+ * The holders with their shares.
+ */
+text: string, 
+/**
+ * The one that holds most, unless that is garbage.
+ */
+holder: string | null, };
 
 /**
  * What is shown. The field names are those of the JSON.
@@ -328,7 +388,11 @@ complete: boolean,
  */
 samples_missing: number, };
 
-export type Info = { name: string, executable: string, host: string, pid: number, start_us: number, runtime_params: string, context: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, cut_short: string | null, 
+export type Info = { name: string, executable: string, host: string, pid: number, start_us: number, runtime_params: string, context: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, cut_short: string | null, call_paths: number, 
+/**
+ * The files that it was read from; absent while it is written.
+ */
+file: FileFacts | null, 
 /**
  * The rows of the table, and how many blocks each stands for.
  */
@@ -363,7 +427,7 @@ called_from: Array<CallerSite>, };
 
 export type LeakGrowth = { times: Array<number>, live: Array<number>, low: Array<number>, high: Array<number>, };
 
-export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, sites: SiteFrame, leaks: Array<Leak>, };
+export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, sites: SiteFrame, leaks: Array<Leak>, suspects: Suspects, };
 
 /**
  * A lifetime with its standard error.
@@ -433,6 +497,11 @@ export type OtherSeries = { rows: number,
  * Of these, the ones that are larger than those that have a line.
  */
 larger: number, sum: Sum, live: Array<number>, allocated: Array<number>, };
+
+/**
+ * What changed from one snapshot to a later one.
+ */
+export type PairGrowth = { before: number, after: number, tables: Array<Growth>, };
 
 /**
  * A share with its standard error.
@@ -671,7 +740,11 @@ trace: number | null, at_us: number | null, tables: Array<HeapTable>, stacked_ro
 /**
  * Where it was allocated, if its trace is there.
  */
-sites: SiteTable | null, program: string, runtime: string, 
+sites: SiteTable | null, 
+/**
+ * What holds the blocks of the sites that have most in it, by the samples of its trace.
+ */
+held_sites: Array<HeldSite>, program: string, runtime: string, 
 /**
  * In microseconds since the Unix epoch; absent if it is not known.
  */
@@ -692,11 +765,7 @@ dangling: number, };
 /**
  * All snapshots of a page, in the order in which they were taken. The field names are those of its JSON.
  */
-export type SnapshotDocument = { snapshots: Array<Snapshot>, failed: Array<FailedSnapshot>, 
-/**
- * Of each snapshot, what changed since the one before it; nothing of the first.
- */
-growths: Array<Array<Growth>>, };
+export type SnapshotDocument = { snapshots: Array<Snapshot>, failed: Array<FailedSnapshot>, growths: Array<PairGrowth>, };
 
 export type SourceLine = { line: number, 
 /**
@@ -738,6 +807,25 @@ export type Sum = { samples: number, bytes: number,
  */
 error: number | null, low: number, high: number, };
 
+export type Suspect = { site: Site, growth: Size, live: Size, allocated: Size, 
+/**
+ * Why it is not decided.
+ */
+undecided: string, };
+
+/**
+ * Sites that may leak, in a trace that cannot show whether they do.
+ */
+export type Suspects = { 
+/**
+ * They grew since then: the middle of the run.
+ */
+since_us: number, 
+/**
+ * Those that grew most come first.
+ */
+rows: Array<Suspect>, other_rows: number, };
+
 export type TableRow = { share: number, 
 /**
  * With all that it calls: what is allocated while it is on the stack.
@@ -769,7 +857,11 @@ chars?: [number, number], samples: number, bytes: number,
  */
 error: number | null, low: number, high: number, };
 
-export type Timeline = { width_us: number, points: number, 
+export type Timeline = { 
+/**
+ * When the first step begins.
+ */
+from_us: number, width_us: number, points: number, 
 /**
  * The end of each step.
  */

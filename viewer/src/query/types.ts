@@ -3,12 +3,12 @@
 // are generated from Rust's (figures.ts), those of requests are written here.
 
 import type {
-  Diff, Hot, Info, Leaks, MergedTree, Names, ReportFigures, RowTable, Site, SiteDetails as SiteAnswer, SiteFrame, SourceLines,
+  Diff, HeatMap, Hot, Info, Leaks, MergedTree, Names, ReportFigures, RowTable, Site, SiteDetails as SiteAnswer, SiteFrame, SourceLines,
   Timeline as TimelineAnswer, TreeAnswer,
 } from "./figures";
 
 export type {
-  BlockCount, CallerSite, Cells, Change, Diff, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, RowTable, Series,
+  BlockCount, CallerSite, Cells, Change, Diff, HeatCells, HeatMap, HeatRow, HotFragment, HotFrame, Info, Leak, Leaks, Lifetime, MergedTree, Names, Part, ReportRow, RowTable, Series,
   Site, SiteFrame, SiteNode, Size, SourceLine, SourceLines, Sum, TableRow, Totals,
 } from "./figures";
 
@@ -60,7 +60,8 @@ export interface Queries {
   info: { ask: { trace: number }; answer: Info };
   report: { ask: Common & { by: By; top: number; callers?: number }; answer: Report };
   table: { ask: Common & { by: By; top: number; sort: SortedBy; ascending: boolean; text: string }; answer: Stated<RowTable> };
-  timeline: { ask: Common & { by: By; top: number; skip: number; points: number; within?: Site & { by: By } }; answer: Timeline };
+  timeline: { ask: Common & { by: By; top: number; skip: number; points: number; range?: readonly [number, number]; within?: Site & { by: By } }; answer: Timeline };
+  heat_map: { ask: Common & { by: By; top: number; points: number; range?: readonly [number, number] }; answer: Stated<HeatMap> };
   tree: { ask: Common & TreeShape; answer: Tree };
   site: { ask: Common & { by: By; site: Site; levels: number }; answer: SiteDetails };
   leaks: { ask: { trace: number; filter: Filter; sites: SiteFrame }; answer: Leaks };

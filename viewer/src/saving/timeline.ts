@@ -1,6 +1,6 @@
 // The time line as a picture, with its legend.
 
-import type { Info, Timeline } from "../query/types";
+import type { Timeline } from "../query/types";
 import { paintPlot, type PlotOptions } from "../timeline/plot";
 import { textPart, type Picture } from "./picture";
 
@@ -13,9 +13,9 @@ export interface LegendRow {
   colour: string;
 }
 
-type Painted = Pick<PlotOptions, "colours" | "whole" | "at">;
+type Painted = Pick<PlotOptions, "span" | "colours" | "whole" | "at">;
 
-export function timelinePicture(title: string, timeline: Timeline, info: Info, legend: readonly LegendRow[], painted: Painted): Picture {
+export function timelinePicture(title: string, timeline: Timeline, legend: readonly LegendRow[], painted: Painted): Picture {
   const lines = legend.map(({ name, size, colour }) => ({ text: `${size}  ${name.length > 40 ? `${name.slice(0, 39)}…` : name}`, swatch: colour }));
   const height = Math.max(HEIGHT, lines.length * 20 + 4);
   return {
@@ -26,7 +26,7 @@ export function timelinePicture(title: string, timeline: Timeline, info: Info, l
     parts: [
       {
         x: 0, y: 0, width: WIDTH, height: HEIGHT,
-        paint: (canvas) => paintPlot(canvas, { ...painted, timeline, width: WIDTH, height: HEIGHT, duration: info.duration_us }),
+        paint: (canvas) => paintPlot(canvas, { ...painted, timeline, width: WIDTH, height: HEIGHT }),
       },
       textPart(lines, { x: WIDTH, y: 0, width: LEGEND, height }),
     ],

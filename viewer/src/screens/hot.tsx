@@ -8,7 +8,7 @@ import { Sized } from "../parts/numbers";
 import { hotCsv } from "../saving/csv";
 import { fileName, saveText } from "../saving/file";
 import { label, siteKey, siteOf } from "../text/sites";
-import { percent } from "../text/units";
+import { bytes, percent } from "../text/units";
 import { useQuery } from "../view/ask";
 import { metricTitle } from "../view/metric";
 import { common } from "../view/request";
@@ -30,20 +30,20 @@ export function Hot({ by }: { by: TreeBy }) {
           <p class="faint prose">Runs of calls that have at least {percent(answer.threshold)} of the <Sized size={answer.total} /> {metricTitle(answer.metric)}. The allocation comes first, then its callers.</p>
           {answer.fragments.length === 0 && <p class="prose">No run of calls has as much: it is spread over many call paths.</p>}
           {!answer.limits.complete && <p class="prose">There are too many call paths to search all of them: fragments may be longer.</p>}
-          <ol class="fragments">{answer.fragments.map((fragment) => <Fragment key={fragment.frames.map(siteKey).join("\n")} fragment={fragment} by={by} />)}</ol>
+          <ol class="fragments">{answer.fragments.map((fragment) => <Fragment key={fragment.frames.map(siteKey).join("\n")} fragment={fragment} total={answer.total.bytes} by={by} />)}</ol>
         </>
       )}
     </div>
   );
 }
 
-function Fragment({ fragment, by }: { fragment: HotFragment; by: TreeBy }) {
+function Fragment({ fragment, total, by }: { fragment: HotFragment; total: number; by: TreeBy }) {
   const { frames, share, own_share: own } = fragment;
   const [whole, setWhole] = useState(false);
   const cut = !whole && frames.length > FIRST + LAST + 1;
   return (
     <li class="fragment">
-      <p><b><Sized size={fragment} /></b> <span class="faint">{percent(share)}, {percent(own)} not shown elsewhere</span></p>
+      <p><b><Sized size={fragment} /></b> <span class="faint" title={`${bytes(own * total)} of it are in no fragment above; 95 %: ${bytes(fragment.low)} to ${bytes(fragment.high)}`}>{percent(share)}, {percent(own)} not shown elsewhere</span></p>
       <ol class="frames">
         {(cut ? frames.slice(0, FIRST) : frames).map((frame) => <Frame frame={frame} by={by} />)}
         {cut && <li><button type="button" class="plain link" onClick={() => setWhole(true)}>… {frames.length - FIRST - LAST} more</button></li>}

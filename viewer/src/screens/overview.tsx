@@ -3,7 +3,7 @@
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
 import { headline, parts, siteKey } from "../text/sites";
-import { bytes, count, grouped, shared, shortDuration, sized } from "../text/units";
+import { bytes, count, grouped, shared, shortDuration, sized, timeText } from "../text/units";
 import { useQuery } from "../view/ask";
 import { meaning, type Term } from "../text/glossary";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
@@ -13,6 +13,7 @@ import { metricPhrase, shownMetric } from "../view/metric";
 import { common, ofWholeRun } from "../view/request";
 import { change, view } from "../view/store";
 import { BYS } from "../view/view";
+import { place, span } from "../view/zoom";
 import { Problem } from "../parts/messages";
 import { SaveMenu } from "../parts/save-menu";
 import { savePng, saveSvg } from "../saving/picture";
@@ -47,7 +48,7 @@ export function Overview({ info }: { info: Info }) {
           <div class="over-body">
             <div class="over-plot">
               {current.multiples ? <Multiples data={timeline.answer} /> : <Timeline data={timeline.answer} info={info} height={208} />}
-              {!current.multiples && <Lanes duration={info.duration_us} times={timeline.answer.times} />}
+              {!current.multiples && <Lanes times={timeline.answer.times} />}
             </div>
             <Legend data={timeline.answer} />
           </div>
@@ -65,7 +66,7 @@ function SaveTimeline({ data, info }: { data: Data; info: Info }) {
     const colours = layerColours(data);
     const legend = legendRows(data).map(({ name, size }, row) => ({ name, size, colour: colours[row] ?? "" }));
     const title = `${info.name}: live size by ${rowTitle(drillBy(current), current.sites)}; on the right ${metricPhrase.value}`;
-    return timelinePicture(title, data, info, legend, { colours, whole: behindBrush.value, at: current.metric === "at" ? current.at : null });
+    return timelinePicture(title, data, legend, { span: span.value, colours, whole: behindBrush.value, at: current.metric === "at" ? current.at : null });
   };
   return <SaveMenu label="Save the time line" items={[
     { name: "SVG", help: "picture, to be enlarged or edited", save: () => saveSvg(picture()) },
@@ -82,6 +83,7 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
         : error ? <span class="problem">{error}</span>
         : leaks === null ? <span class="faint">Looking for leaks…</span>
         : <a class={growing ? "warn" : ""} href="#leaks" onClick={(event) => { event.preventDefault(); change({ tab: "leaks" }); }}>{capital(leaks.verdict)}</a>}
+        {leaks !== null && leaks.suspects.rows.length > 0 && <span class="faint"> grew most: {leaks.suspects.rows.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
         {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
       </p>
       <dl class="totals">
@@ -183,14 +185,18 @@ function Multiples({ data }: { data: Data }) {
   const colours = layerColours(data);
   const rows = legendRows(data);
   const most = Math.max(1, ...rows.flatMap(({ live }) => live));
+  const shown = span.value;
   return (
-    <div class="multiples">
-      {rows.map(({ name, live }, at) => (
-        <figure>
-          <LineChart values={live} most={most} fill={colours[at] ?? ""} label={`Live size of ${name} over time`} />
-          <figcaption title={name}>{name}</figcaption>
-        </figure>
-      ))}
-    </div>
+    <>
+      <p class="faint multiples-scale">each from 0 to {bytes(most)}, and from {timeText(shown.from, shown.to - shown.from)} to {timeText(shown.to, shown.to - shown.from)}</p>
+      <div class="multiples">
+        {rows.map(({ name, live }, at) => (
+          <figure>
+            <LineChart values={live} at={(index) => place(data.times[index] ?? 0, shown)} most={most} fill={colours[at] ?? ""} tell={(index) => `${timeText(data.times[index] ?? 0, data.width_us)}: ${bytes(live[index] ?? 0)}`} label={`Live size of ${name} over time, at most ${bytes(Math.max(0, ...live))}`} />
+            <figcaption><span title={name}>{name}</span><span class="faint">≤ {bytes(Math.max(0, ...live))}</span></figcaption>
+          </figure>
+        ))}
+      </div>
+    </>
   );
 }

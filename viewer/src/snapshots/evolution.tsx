@@ -1,13 +1,12 @@
 // Several snapshots over time: what is reachable, stacked by the rows of a table. Each snapshot has
 // a button above the plot, which opens it.
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { visible } from "../text/sites";
 import { bytes, shortDuration, signedBytes } from "../text/units";
 import { palette, rankColour } from "../view/colour";
 import { changeHeap, view } from "../view/store";
-import { step } from "../timeline/plot";
-import { axisBytes, BYTE_STEPS } from "../timeline/stack";
+import { axisBytes, BYTE_STEPS, step } from "../timeline/ticks";
 import { snapshots } from "./document";
 import { momentText } from "./facts";
 import { positions, seriesOf, stacksOf, type Series } from "./series";
@@ -24,6 +23,8 @@ export function Evolution({ number }: { number: number }) {
   const by = kinds.includes(view.value.heap.stack) ? view.value.heap.stack : kinds[0] ?? "module";
   const { series, others } = useMemo(() => seriesOf(all, by), [all, by]);
   const layers: Series[] = others.some((size) => size > 0) ? [...series, { name: "others", bytes: others }] : series;
+  const [hovered, setHovered] = useState<number | null>(null);
+  const told = hovered !== null && hovered < all.length ? hovered : number;
   const colours = layers.map((_, rank) => (rank < series.length ? rankColour(rank) : palette().others));
   return (
     <section class="over-time" aria-label="Snapshots over time">
@@ -36,14 +37,23 @@ export function Evolution({ number }: { number: number }) {
         </span>
       </div>
       <div class="over-body">
-        <Plot all={all} layers={layers} colours={colours} number={number} />
-        <Legend layers={layers} colours={colours} number={number} by={by} />
+        <Plot all={all} layers={layers} colours={colours} number={number} onHover={setHovered} />
+        <Legend layers={layers} colours={colours} number={told} by={by} />
       </div>
     </section>
   );
 }
 
-function Plot({ all, layers, colours, number }: { all: readonly Snapshot[]; layers: readonly Series[]; colours: readonly string[]; number: number }) {
+interface PlotProps {
+  all: readonly Snapshot[];
+  layers: readonly Series[];
+  colours: readonly string[];
+  number: number;
+  /** The snapshot nearest to the pointer. */
+  onHover(number: number | null): void;
+}
+
+function Plot({ all, layers, colours, number, onHover }: PlotProps) {
   const places = positions(all);
   const most = Math.max(1, ...all.map(({ reachable }) => reachable.bytes)) * 1.05;
   const y = (size: number) => HEIGHT - (size / most) * HEIGHT;
@@ -61,7 +71,15 @@ function Plot({ all, layers, colours, number }: { all: readonly Snapshot[]; laye
   return (
     <div class="evolution">
       <div class="evolution-marks">{all.map((snapshot, at) => <Mark snapshot={snapshot} at={at} places={places} current={at === number} />)}</div>
-      <div class="evolution-plot">
+      <div
+        class="evolution-plot"
+        onPointerMove={(event) => {
+          const bounds = event.currentTarget.getBoundingClientRect();
+          const pointer = (event.clientX - bounds.left) / Math.max(1, bounds.width);
+          onHover(places.reduce((best, place, at) => (Math.abs(place - pointer) < Math.abs(places[best]! - pointer) ? at : best), 0));
+        }}
+        onPointerLeave={() => onHover(null)}
+      >
         {lines.map((size) => <span class="evolution-axis faint" style={{ top: `${(100 * y(size)) / HEIGHT}%` }} aria-hidden="true">{axisBytes(size)}</span>)}
         <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`Reachable bytes of ${all.length} snapshots: ${all.map(({ reachable }) => bytes(reachable.bytes)).join(", ")}`}>
           {lines.map((size) => <line x1="0" x2={WIDTH} y1={y(size)} y2={y(size)} class="axis-line" vector-effect="non-scaling-stroke" />)}

@@ -13,7 +13,7 @@ export function momentText(micros: number): string {
 }
 
 /** The file of a path. */
-const baseName = (path: string) => visible(path.slice(path.lastIndexOf("/") + 1));
+export const baseName = (path: string) => visible(path.slice(path.lastIndexOf("/") + 1));
 
 export function SnapshotFacts({ snapshot, number }: { snapshot: Snapshot; number: number }) {
   const all = snapshots.value;

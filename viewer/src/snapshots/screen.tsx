@@ -13,7 +13,7 @@ import { GrowthTable } from "./growth";
 import { Holders } from "./holders";
 import { AllocationSites } from "./sites";
 import { HeapTables } from "./tables";
-import type { Growth, Snapshot } from "./types";
+import type { PairGrowth, Snapshot } from "./types";
 
 export function Snapshots() {
   if ("error" in state.value) return <Message title="The snapshots cannot be shown"><Problem text={state.value.error} /><p>Try <code>heaptap snapshot --check FILE</code>, which names the defect.</p></Message>;
@@ -28,8 +28,8 @@ export function Snapshots() {
         <>
           <SnapshotFacts snapshot={snapshot} number={number} />
           {snapshots.value.length > 1 && <Evolution number={number} />}
-          <Parts snapshot={snapshot} number={number} />
-          <Body snapshot={snapshot} number={number} growths={growths[number] ?? []} />
+          <Parts snapshot={snapshot} />
+          <Body snapshot={snapshot} number={number} growths={growths} />
         </>
       ) : failed.length === 0 && <Message title="This page holds no snapshot" />}
     </div>
@@ -37,35 +37,35 @@ export function Snapshots() {
 }
 
 /** The parts that there are for a snapshot, with their names. */
-function partsOf(snapshot: Snapshot, number: number): [Part, string][] {
+function partsOf(snapshot: Snapshot): [Part, string][] {
   const parts: [Part, string, boolean][] = [
     ["tree", "What holds it", true],
     ["table", "Tables", true],
-    ["growth", "Since the one before", number > 0],
+    ["growth", "What changed", snapshots.value.length > 1],
     ["sites", "Where it was allocated", snapshot.sites !== null],
   ];
   return parts.filter(([, , there]) => there).map(([part, name]) => [part, name]);
 }
 
-function Parts({ snapshot, number }: { snapshot: Snapshot; number: number }) {
+function Parts({ snapshot }: { snapshot: Snapshot }) {
   const current = view.value.heap.part;
   return (
     <div class="parts" role="group" aria-label="About this snapshot">
-      {partsOf(snapshot, number).map(([part, name]) => (
+      {partsOf(snapshot).map(([part, name]) => (
         <button type="button" aria-pressed={part === current} onClick={() => changeHeap({ part })}>{name}</button>
       ))}
     </div>
   );
 }
 
-function Body({ snapshot, number, growths }: { snapshot: Snapshot; number: number; growths: readonly Growth[] }) {
+function Body({ snapshot, number, growths }: { snapshot: Snapshot; number: number; growths: readonly PairGrowth[] }) {
   switch (view.value.heap.part) {
     case "tree":
       return <div class="with-panel"><Holders snapshot={snapshot} /><Findings snapshot={snapshot} /></div>;
     case "table":
       return <HeapTables snapshot={snapshot} />;
     case "growth":
-      return <GrowthTable growths={growths} before={snapshots.value[number - 1]} after={snapshot} />;
+      return <GrowthTable growths={growths} number={number} />;
     case "sites":
       return <AllocationSites snapshot={snapshot} />;
   }

@@ -3,6 +3,6 @@
 // `heaptap heap-diff --json`. Generated from Rust's structs.
 
 export type {
-  DominatorTree, Finding, Growth, GrowthRow, HeapRow, HeapSize, HeapTable, HeldBlock, SiteRow, SiteTable, Snapshot,
+  DominatorTree, Finding, Growth, GrowthRow, HeapRow, HeapSize, HeapTable, HeldBlock, HeldSite, PairGrowth, SiteRow, SiteTable, Snapshot,
   SnapshotDocument,
 } from "../query/figures";

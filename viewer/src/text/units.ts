@@ -74,6 +74,13 @@ export function shortDuration(micros: number): string {
   return `${fixed(value, value >= 99.95 || unit === "µs" ? 0 : 1)} ${unit}`;
 }
 
+/** A time since the start, with as many digits as tell it from one that is `apart` from it. */
+export function timeText(micros: number, apart: number): string {
+  const [unit, name] = micros < 1e3 ? [1, "µs"] : micros < 1e6 ? [1e3, "ms"] : micros < 6e7 ? [1e6, "s"] : [6e7, "min"];
+  const digits = Math.max(0, Math.ceil(Math.log10(unit / Math.max(1, apart))) + 1);
+  return `${fixed(micros / unit, unit === 1 ? 0 : Math.min(8, digits))} ${name}`;
+}
+
 export function count(number: number, one: string, many: string): string {
   return `${grouped(number)} ${number === 1 ? one : many}`;
 }

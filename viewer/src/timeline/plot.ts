@@ -4,7 +4,9 @@
 import type { Timeline } from "../query/types";
 import { shortDuration } from "../text/units";
 import { palette } from "../view/colour";
-import { axisBytes, axisTime, BYTE_STEPS, stacked, TIME_STEPS, type Stacked } from "./stack";
+import { place, type Span } from "../view/zoom";
+import { stacked, type Stacked } from "./stack";
+import { axisBytes, BYTE_STEPS, step, timeTicks } from "./ticks";
 
 /** Room around the plot, which the brush needs to know. */
 export const AXIS = 66;
@@ -12,11 +14,15 @@ export const MARGIN = 14;
 export const TOP = 10;
 export const BOTTOM = 26;
 const FONT = "11px system-ui, sans-serif";
+/** Left of this, below the plot, are the buttons that zoom. */
+const BUTTONS = 56;
+/** Labels of the time stand this far below the axis: the diamonds of snapshots come between. */
+const BELOW = 10;
 
 export interface PlotOptions {
   width: number;
   height: number;
-  duration: number;
+  span: Span;
   colours: string[];
   timeline: Timeline;
   /** All that was alive, if the time line is only of what was allocated in the brush. */
@@ -29,29 +35,21 @@ interface Scales {
   x(time: number): number;
   y(bytes: number): number;
   mostBytes: number;
-  duration: number;
+  span: Span;
   right: number;
   bottom: number;
 }
 
-function scales({ width, height, duration, whole }: PlotOptions, { high, edges }: Stacked): Scales {
+function scales({ width, height, span, whole }: PlotOptions, { high, edges }: Stacked): Scales {
   const [right, bottom] = [width - MARGIN, height - BOTTOM];
   const largest = [...high, ...edges.at(-1)!, ...(whole?.total.high ?? [])].reduce((most, value) => Math.max(most, value), 1024);
   // The words of the marks have a line of their own above the curve.
   const mostBytes = (largest * (bottom - TOP)) / Math.max(1, bottom - TOP - 16);
-  const lasts = Math.max(1, duration);
   return {
-    // The last step may end behind the trace.
-    x: (time) => AXIS + Math.min(1, time / lasts) * (right - AXIS),
+    x: (time) => AXIS + place(time, span) * (right - AXIS),
     y: (bytes) => bottom - (bytes / mostBytes) * (bottom - TOP),
-    mostBytes, duration: lasts, right, bottom,
+    mostBytes, span, right, bottom,
   };
-}
-
-/** The smallest step of which no more than this many fit, but one at least. */
-export function step(range: number, most: number, steps: readonly number[]): number {
-  const found = steps.find((each) => range / each <= Math.max(1, most)) ?? steps.at(-1)!;
-  return found <= range ? found : steps.findLast((each) => each <= range) ?? found;
 }
 
 export function paintPlot(canvas: HTMLCanvasElement, options: PlotOptions): void {
@@ -68,12 +66,19 @@ export function paintPlot(canvas: HTMLCanvasElement, options: PlotOptions): void
   const data = stacked(options.timeline);
   const scale = scales(options, data);
   paintAxes(context, scale);
+  context.save();
+  context.beginPath();
+  // Lines begin before what is shown, and end after it.
+  context.rect(AXIS, 0, scale.right - AXIS, height);
+  context.clip();
   if (options.whole) paintWhole(context, options.whole, scale);
   paintAreas(context, data, options.colours, scale);
+  context.restore();
   paintMarks(context, options, scale);
 }
 
-function paintAxes(context: CanvasRenderingContext2D, { x, y, mostBytes, duration, right, bottom }: Scales): void {
+function paintAxes(context: CanvasRenderingContext2D, scale: Scales): void {
+  const { y, mostBytes, right, bottom } = scale;
   const look = palette();
   context.textBaseline = "middle";
   context.textAlign = "right";
@@ -89,16 +94,28 @@ function paintAxes(context: CanvasRenderingContext2D, { x, y, mostBytes, duratio
     context.fillStyle = look.faint;
     context.fillText(axisBytes(value), AXIS - 6, line);
   }
-  context.textAlign = "center";
-  context.textBaseline = "top";
-  const time = step(duration, (right - AXIS) / 80, TIME_STEPS);
-  for (let value = 0; value <= duration; value += time) context.fillText(axisTime(value), Math.min(x(value), right - 8), bottom + 5);
+  paintTimes(context, scale);
 }
 
-function paintWhole(context: CanvasRenderingContext2D, { times, total }: Timeline, { x, y }: Scales): void {
+/** The labels of the time, each within the picture. */
+function paintTimes(context: CanvasRenderingContext2D, { x, span, right, bottom }: Scales): void {
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  const widthOf = (text: string) => context.measureText(text).width;
+  let free = BUTTONS;
+  for (const { time, text } of timeTicks(span.from, span.to, right - AXIS, widthOf)) {
+    const half = widthOf(text) / 2;
+    const middle = Math.min(Math.max(x(time), BUTTONS + half), right + MARGIN - half - 1);
+    if (middle - half < free) continue;
+    free = middle + half + 6;
+    context.fillText(text, middle, bottom + BELOW);
+  }
+}
+
+function paintWhole(context: CanvasRenderingContext2D, { times, total, from_us: from }: Timeline, { x, y }: Scales): void {
   const look = palette();
   context.beginPath();
-  context.moveTo(x(0), y(0));
+  if (from === 0) context.moveTo(x(0), y(0));
   times.forEach((time, at) => context.lineTo(x(time), y(total.live[at] ?? 0)));
   context.strokeStyle = look.faint;
   context.lineWidth = 1;
@@ -125,9 +142,10 @@ function paintAreas(context: CanvasRenderingContext2D, { times, edges, low, high
   context.stroke();
 }
 
-function paintMarks(context: CanvasRenderingContext2D, { timeline, at }: PlotOptions, { x, bottom }: Scales): void {
+function paintMarks(context: CanvasRenderingContext2D, { timeline, at, span }: PlotOptions, { x, bottom }: Scales): void {
   const look = palette();
   const mark = (time: number, text: string, colour: string) => {
+    if (time < span.from || time > span.to) return;
     const left = Math.round(x(time)) + 0.5;
     context.strokeStyle = context.fillStyle = colour;
     context.lineWidth = 1;

@@ -11,9 +11,11 @@ import { addChip, change, client, endGesture, removeChips, view } from "../view/
 import { drillBy, drillWithin } from "../view/drill";
 import { SnapshotMarks } from "../snapshots/marks";
 import { dark } from "../view/theme";
+import { isZoomed, panBy, percentAt, place, shownRange, span, zoomAbout } from "../view/zoom";
 import type { View } from "../view/view";
 import { Brush } from "./brush";
 import { AXIS, BOTTOM, MARGIN, paintPlot, TOP } from "./plot";
+import { ZoomButtons, ZoomStrip } from "./zoom-tools";
 
 /** How many rows have a layer of their own. */
 export const LAYERS = 8;
@@ -26,7 +28,7 @@ export const behindBrush = signal<Data | null>(null);
 
 function ask(current: View) {
   const within = drillWithin(current);
-  return { ...common(current), by: drillBy(current), top: LAYERS, skip: current.layer, points: 200, ...(within ? { within } : {}) };
+  return { ...common(current), by: drillBy(current), top: LAYERS, skip: current.layer, points: 200, ...shownRange.value, ...(within ? { within } : {}) };
 }
 
 /** The time line of the view: of the blocks that its filters select, the brush too. */
@@ -62,6 +64,8 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
   const colours = layerColours(data);
   const at = current.metric === "at" ? current.at : null;
   const whole = useWholeTime();
+  const shown = span.value;
+  const wheel = useZoomByWheel();
 
   useLayoutEffect(() => {
     const observer = new ResizeObserver(() => setWidth(box.current?.clientWidth ?? 0));
@@ -71,42 +75,69 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
   }, []);
   useEffect(() => {
     behindBrush.value = whole;
-    paintPlot(canvas.current!, { width, height, duration, colours, timeline: data, whole, at });
-  }, [width, height, duration, colours.join(), data, whole, at, dark.value]);
+    paintPlot(canvas.current!, { width, height, span: shown, colours, timeline: data, whole, at });
+  }, [width, height, shown, colours.join(), data, whole, at, dark.value]);
 
   const time = current.chips.find((chip) => chip.kind === "time");
-  const under = cursor.value === null ? null : (data.times[cursor.value] ?? 0) / Math.max(1, duration);
+  const under = cursor.value === null ? null : data.times[cursor.value] ?? 0;
   return (
-    <div class="timeline" ref={box} style={{ height: `${height}px` }} onPointerLeave={() => { cursor.value = null; }}>
-      <canvas ref={canvas} aria-hidden="true" />
-      <div
-        class="timeline-brush"
-        style={{ left: `${AXIS}px`, right: `${MARGIN}px`, top: `${TOP}px`, bottom: `${BOTTOM}px` }}
-        onPointerMove={(event) => {
-          const bounds = event.currentTarget.getBoundingClientRect();
-          cursor.value = pointAt(data.times, ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * duration);
-        }}
-      >
-        {under !== null && <div class="timeline-cursor" style={{ left: `${100 * under}%` }} />}
-        <Brush
-          duration={duration}
-          range={time?.kind === "time" ? [time.from, time.to] : null}
-          onRange={(range, done) => {
-            if (range) addChip({ kind: "time", from: range[0], to: range[1] }, "brush");
-            else removeChips("time", done ? "step" : "brush");
-            if (done) endGesture();
+    <div class="timeline-frame">
+      <div class="timeline" ref={box} style={{ height: `${height}px` }} onPointerLeave={() => { cursor.value = null; }}>
+        <canvas ref={canvas} aria-hidden="true" />
+        <div
+          class="timeline-brush"
+          ref={wheel}
+          style={{ left: `${AXIS}px`, right: `${MARGIN}px`, top: `${TOP}px`, bottom: `${BOTTOM}px` }}
+          onPointerMove={(event) => {
+            const bounds = event.currentTarget.getBoundingClientRect();
+            cursor.value = pointAt(data.times, shown.from + ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * (shown.to - shown.from));
           }}
-          onTime={(at) => change({ metric: "at", at })}
-          onDrag={(dragging) => client.hold(dragging)}
-        />
-        <SnapshotMarks trace={current.trace} duration={duration} />
+        >
+          {under !== null && place(under, shown) <= 1 && <div class="timeline-cursor" style={{ left: percentAt(under, shown) }} />}
+          <Brush
+            duration={duration}
+            shown={shown}
+            range={time?.kind === "time" ? [time.from, time.to] : null}
+            onRange={(range, done) => {
+              if (range) addChip({ kind: "time", from: range[0], to: range[1] }, "brush");
+              else removeChips("time", done ? "step" : "brush");
+              if (done) endGesture();
+            }}
+            onTime={(at) => change({ metric: "at", at })}
+            onDrag={(dragging) => client.hold(dragging)}
+          />
+          <SnapshotMarks trace={current.trace} duration={duration} shown={shown} />
+        </div>
+        <ZoomButtons />
       </div>
+      <ZoomStrip duration={duration} />
     </div>
   );
 }
 
+/** `plot`: what has the time axis, if that is not all of the element. Control and the wheel zoom about the pointer; Shift and the wheel, or a wheel to the side, move what is shown. */
+export function useZoomByWheel(plot?: string) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current!;
+    const turn = (event: WheelEvent) => {
+      const { from, to } = span.value;
+      const bounds = ((plot && element.querySelector(plot)) || element).getBoundingClientRect();
+      const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
+      if (event.ctrlKey || event.metaKey) zoomAbout(Math.exp(Math.sign(event.deltaY) * 0.22), from + ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * (to - from));
+      else if (isZoomed.value && sideways !== 0 && Math.abs(sideways) >= Math.abs(event.shiftKey ? 0 : event.deltaY)) panBy(sideways / 1000);
+      else return;
+      event.preventDefault();
+    };
+    // Preact's listeners are passive where browsers make them so: the page would zoom.
+    element.addEventListener("wheel", turn, { passive: false });
+    return () => element.removeEventListener("wheel", turn);
+  }, []);
+  return box;
+}
+
 /** The point nearest to a time. */
-function pointAt(times: readonly number[], time: number): number | null {
+export function pointAt(times: readonly number[], time: number): number | null {
   if (times.length === 0) return null;
   const after = times.findIndex((each) => each >= time);
   if (after <= 0) return after < 0 ? times.length - 1 : 0;

@@ -45,7 +45,7 @@ export function stepOut(): void {
   }
   const drilled = drill.length > 0;
   const focused = focus.length > 0;
-  if (tab === "table" && row) change({ row: null });
+  if ((tab === "table" || tab === "heat") && row) change({ row: null });
   else if (drilled && (last === "drill" || !focused)) change({ drill: drill.slice(0, -1), layer: 0 });
   else if (focused) change({ focus: focus.slice(0, -1), selected: [focus.at(-1)!] });
   else if (selected.length > 0) change({ selected: selected.slice(0, -1) }, "within");

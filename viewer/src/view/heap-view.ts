@@ -17,13 +17,15 @@ export interface HeapView {
   table: string;
   sort: string;
   row: string | null;
+  /** The snapshot that it is compared with; null is the one before. */
+  since: number | null;
   /** What a row of the difference is. */
   growth: string;
   /** What is stacked over time. */
   stack: string;
 }
 
-export const HEAP_DEFAULTS: HeapView = { snapshot: null, part: "tree", within: [], cell: [], table: "variable", sort: "", row: null, growth: "variable", stack: "module" };
+export const HEAP_DEFAULTS: HeapView = { snapshot: null, part: "tree", within: [], cell: [], table: "variable", sort: "", row: null, since: null, growth: "variable", stack: "module" };
 
 /** What differs from the default, as `key=value`. */
 export function encodeHeap(heap: HeapView): string[] {
@@ -38,6 +40,7 @@ export function encodeHeap(heap: HeapView): string[] {
   put("table", encodeURIComponent(heap.table), HEAP_DEFAULTS.table);
   put("sort", encodeURIComponent(heap.sort), "");
   if (heap.row !== null) put("held", encodeURIComponent(heap.row), "");
+  put("since", String(heap.since ?? ""), "");
   put("changes", encodeURIComponent(heap.growth), HEAP_DEFAULTS.growth);
   put("stack", encodeURIComponent(heap.stack), HEAP_DEFAULTS.stack);
   return parts;
@@ -53,6 +56,7 @@ export function heapSetters(heap: HeapView): Record<string, (value: string) => v
     table: (value) => (heap.table = decoded(value)),
     sort: (value) => (heap.sort = decoded(value)),
     held: (value) => (heap.row = decoded(value)),
+    since: (value) => (heap.since = whole(value, null)),
     changes: (value) => (heap.growth = decoded(value)),
     stack: (value) => (heap.stack = decoded(value)),
   };

@@ -52,7 +52,7 @@ function noteReplacement(trace: number): void {
   notice(`Another trace has taken the name of ${config.traces[trace]!.name}: this is the new one.`);
   if (view.value.trace !== trace) return;
   const chips = view.value.chips.filter(({ kind }) => kind !== "time");
-  change({ chips, ...(view.value.metric === "at" ? { metric: "live", at: null } : {}) }, "within");
+  change({ chips, zoom: null, ...(view.value.metric === "at" ? { metric: "live", at: null } : {}) }, "within");
 }
 
 /** Tells the trace of one run from that of another. */

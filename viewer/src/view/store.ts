@@ -54,7 +54,7 @@ export const info = computed<Info | null>(() => {
  * like a selection; or as part of a gesture that goes on, whose first change is a step and whose
  * others are within it.
  */
-export type How = "step" | "within" | "brush" | "search";
+export type How = "step" | "within" | "brush" | "search" | "zoom";
 
 let gesture: How = "step";
 let pending: number | undefined;

@@ -10,8 +10,8 @@ import { decodeChip, encodeChip, type Chip } from "./chips";
 import { decoded, decodeNames, encodeNames, one, whole } from "./fragment";
 import { encodeHeap, HEAP_DEFAULTS, heapSetters, type HeapView } from "./heap-view";
 
-export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source" | "snapshots";
-export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source", "snapshots"];
+export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source" | "snapshots" | "heat";
+export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source", "snapshots", "heat"];
 /** Those of the query, which are those of `heaptap report`; and what survived a major collection. */
 export type PageMetric = Metric | "major";
 export const METRICS: PageMetric[] = ["allocated", "promoted", "peak", "at", "live", "survived", "major"];
@@ -60,6 +60,8 @@ export interface View {
   drill: readonly Site[];
   /** How many larger rows come before those that have a layer. */
   layer: number;
+  /** The part of the run that time lines show, in microseconds since the start; null is all of it. */
+  zoom: readonly [number, number] | null;
   /** One small picture for each series, instead of a stack. */
   multiples: boolean;
   /** The names of the probes that have a lane below the time line; null until somebody chooses: the first two. */
@@ -92,6 +94,7 @@ export const DEFAULTS: View = {
   over: "module",
   drill: [],
   layer: 0,
+  zoom: null,
   multiples: false,
   lanes: null,
   file: "",
@@ -133,6 +136,12 @@ function decodePath(text: string): Site[] {
   return path;
 }
 
+/** `from-to`, which is some time. */
+function decodeSpan(text: string): [number, number] | null {
+  const [from, to] = text.split("-").map((part) => whole<number | null>(part, null));
+  return from != null && to != null && from < to ? [from, to] : null;
+}
+
 export function encodeView(view: View): string {
   const parts: string[] = [view.tab];
   const put = (key: string, value: string | number, standard: string | number) => {
@@ -157,6 +166,7 @@ export function encodeView(view: View): string {
   put("over", view.over, DEFAULTS.over);
   put("drill", encodePath(view.drill), "");
   put("layer", view.layer, DEFAULTS.layer);
+  if (view.zoom) parts.push(`zoom=${view.zoom.join("-")}`);
   put("multiples", view.multiples ? 1 : 0, 0);
   // None at all is a choice too.
   if (view.lanes) parts.push(`lanes=${encodeNames(view.lanes)}`);
@@ -195,6 +205,7 @@ export function decodeView(fragment: string): View {
       over: () => (view.over = one(value, BYS, DEFAULTS.over)),
       drill: () => (view.drill = decodePath(value)),
       layer: () => (view.layer = whole(value, 0)),
+      zoom: () => (view.zoom = decodeSpan(value)),
       multiples: () => (view.multiples = value === "1"),
       lanes: () => (view.lanes = [...new Set(decodeNames(value))]),
       open: () => (view.file = decoded(value)),

@@ -6,15 +6,17 @@ use std::path::Path;
 
 use clap::Args;
 pub(crate) use flate2::Compression;
+use heaptap_query::FileFacts;
 use heaptap_report::figures::units::count;
 use heaptap_report::{Archive, ArchiveParts, Depth, MOST_BLOCKS, Options, OverTime, Selection};
-use heaptap_trace::LocationTable;
+use heaptap_trace::{Limits, LocationTable, Mode, Stream};
 
 use crate::analysis::aggregate::AggregatedTrace;
 pub(crate) use crate::analysis::gzip::compressed;
 use crate::analysis::so_far::{FiguresSoFar, Onlooker};
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::Input;
+use crate::io::trace_files::{InputFile, expand};
 
 /// A trace for the page.
 pub(crate) struct PackedTrace {
@@ -99,7 +101,8 @@ impl PackedTrace {
         packing: &Packing,
         onlooker: &impl Onlooker,
     ) -> Result<PackedTrace, Failure> {
-        Ok(PackedTrace::new(aggregate(path, packing, onlooker)?, name, packing))
+        let trace = aggregate(path, packing, onlooker)?;
+        Ok(PackedTrace::new(trace, name, packing, file_facts(path)))
     }
 
     /// The same of a trace that is open.
@@ -109,12 +112,18 @@ impl PackedTrace {
         packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
         let trace = AggregatedTrace::of_input(input, packing.options(), &())?;
-        Ok(PackedTrace::new(trace, name, packing))
+        Ok(PackedTrace::new(trace, name, packing, None))
     }
 
-    fn new(trace: AggregatedTrace, name: String, packing: &Packing) -> PackedTrace {
+    fn new(
+        trace: AggregatedTrace,
+        name: String,
+        packing: &Packing,
+        file: Option<FileFacts>,
+    ) -> PackedTrace {
         let verdict = trace.verdict();
-        let archive = archive(trace, name);
+        let mut archive = archive(trace, name, !packing.selection.is_all());
+        archive.answers.extend(file.map(|facts| facts.stored()));
         PackedTrace {
             gzip: compressed(&archive.to_bytes(), packing.effort),
             blocks: archive.blocks.len(),
@@ -134,9 +143,23 @@ impl PackedTrace {
     }
 }
 
+/// How large the files of a trace are, and in which versions of the format. `None` if they cannot be read again.
+fn file_facts(path: &Path) -> Option<FileFacts> {
+    let mut facts = FileFacts::default();
+    for InputFile { path, .. } in expand(&[path.to_owned()]).ok()? {
+        let metadata = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?;
+        // The first packet is enough, and is not part of the reading whose progress is shown.
+        let stream = std::fs::File::open(&path).ok().map(Stream::new)?;
+        let reader = heaptap_trace::open(stream, Mode::Lenient, Limits::default()).ok();
+        facts.add(metadata.len(), reader.map(|reader| reader.format().version()));
+    }
+    Some(facts)
+}
+
 /// Reads a trace that was read before, and reports nothing.
 pub(crate) fn read_again(path: &Path, name: String, packing: &Packing) -> Result<Archive, Failure> {
-    Ok(archive(aggregate(path, packing, &())?, name))
+    let trace = aggregate(path, packing, &())?;
+    Ok(archive(trace, name, !packing.selection.is_all()))
 }
 
 /// Reads a trace with its table of blocks.
@@ -182,7 +205,8 @@ pub(crate) fn packed_so_far(
     compressed(&parts.to_bytes(), effort)
 }
 
-fn archive(trace: AggregatedTrace, name: String) -> Archive {
+/// `selected`: only selected blocks were read.
+fn archive(trace: AggregatedTrace, name: String, selected: bool) -> Archive {
     let mut archive = Archive {
         name,
         info: trace.info().clone(),
@@ -196,7 +220,7 @@ fn archive(trace: AggregatedTrace, name: String) -> Archive {
     };
     if archive.blocks.thinning() > 0 {
         // A leak shows in all blocks sooner than in some of them.
-        archive.answers.extend(heaptap_query::stored_leaks(&archive).unwrap_or_default());
+        archive.answers.extend(heaptap_query::stored_leaks(&archive, selected).unwrap_or_default());
     }
     archive
 }

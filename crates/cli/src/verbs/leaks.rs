@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_report::figures::units::{bytes, percent, short_duration};
+use heaptap_report::figures::units::{bytes, count, percent, short_duration};
 use heaptap_report::figures::{
-    BlockHolders, CallerSite, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized,
+    BlockHolders, CallerSite, JoinedSnapshot, LeakReport, LeakRow, SuspectReport, leak_report,
+    sized,
 };
 use heaptap_report::rows::{By, Grouping, Site};
 use heaptap_report::{Depth, Options, OverTime};
@@ -29,6 +30,8 @@ use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
 /// garbage that is not collected yet.
 ///
 /// A site is named after your own code, and below it is the library function that it allocates through.
+///
+/// If a trace cannot show leaks, the sites that grew most are named, with why each is undecided.
 ///
 /// With --heap, each leak also has what held its blocks when the snapshot was taken: the
 /// variable or stack frame to look at.
@@ -94,7 +97,38 @@ fn text(report: &LeakReport, layout: Layout) -> String {
     for line in &report.leaks {
         put(&mut text, line, report.snapshot.as_ref(), layout);
     }
+    put_suspects(&mut text, report, layout);
     text
+}
+
+/// What grew most, if the trace cannot show leaks.
+fn put_suspects(text: &mut String, report: &LeakReport, layout: Layout) {
+    let SuspectReport { since_us, rows, other_rows } = &report.suspects;
+    if rows.is_empty() {
+        return;
+    }
+    let since = short_duration(*since_us as f64);
+    let head = format!("Grew since {since}, and may leak or not:");
+    let _ = writeln!(text, "\n{}", wrap(&head, layout.width).join("\n"));
+    for row in rows {
+        let name = with_file(&site_name(&row.site), layout.width);
+        let _ = writeln!(text, "\n{}", layout.strong(&name));
+        let held = row.held.as_ref().zip(report.snapshot.as_ref());
+        let held = held.map(|(held, snapshot)| ("held by", held_by(held, snapshot)));
+        let facts = [
+            ("grew by", sized(&row.growth)),
+            ("alive", sized(&row.live)),
+            ("undecided", row.undecided.clone()),
+        ];
+        for (label, fact) in facts.into_iter().chain(held) {
+            let fact = wrap_indented(&fact, INDENT, layout.width);
+            let _ = writeln!(text, "  {label:<11} {fact}");
+        }
+    }
+    if *other_rows > 0 {
+        let others = count(*other_rows as u64, "other site grew", "other sites grew");
+        let _ = writeln!(text, "\n{others}");
+    }
 }
 
 /// Columns before the facts about a leak.

@@ -1,8 +1,9 @@
 //! The figures of `heaptap leaks`.
 
+use crate::aggregate::Metric;
 use crate::blocks::LiveHistory;
 use crate::callers::Caller;
-use crate::leaks::{Leak, Leaks, Outlook};
+use crate::leaks::{Leak, Leaks, Outlook, Suspect, Suspects};
 use crate::library_calls::LibraryCall;
 use crate::own_code::SiteFrame;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use crate::figures::size::Size;
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::TraceFigures;
-use crate::figures::units::count;
+use crate::figures::units::{count, percent, short_duration};
 use crate::rows::Site;
 
 /// What is shown. The field names are those of the JSON.
@@ -26,9 +27,37 @@ pub struct LeakReport {
     /// Which frame of a stack is its site.
     pub sites: SiteFrame,
     pub leaks: Vec<LeakRow>,
+    /// If the trace cannot show leaks: the sites that grew most, which may.
+    pub suspects: SuspectReport,
     /// The snapshot that was joined, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<JoinedSnapshot>,
+}
+
+/// Sites that may leak, in a trace that cannot show whether they do.
+#[derive(Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Suspects"))]
+pub struct SuspectReport {
+    /// They grew since then: the middle of the run.
+    pub since_us: u64,
+    /// Those that grew most come first.
+    pub rows: Vec<SuspectRow>,
+    pub other_rows: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Suspect"))]
+pub struct SuspectRow {
+    pub site: Site,
+    pub growth: Size,
+    pub live: Size,
+    pub allocated: Size,
+    /// Why it is not decided.
+    pub undecided: String,
+    /// What holds its blocks, if a snapshot was joined.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub held: Option<BlockHolders>,
 }
 
 impl LeakReport {
@@ -36,6 +65,9 @@ impl LeakReport {
     pub fn join(&mut self, holders: &SnapshotHolders) {
         for leak in &mut self.leaks {
             leak.held = Some(holders.of(&leak.site));
+        }
+        for suspect in &mut self.suspects.rows {
+            suspect.held = Some(holders.of(&suspect.site));
         }
         self.snapshot = Some(holders.snapshot());
     }
@@ -104,18 +136,18 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
         _ if carried_over => "cannot tell: the files are parts of one process's trace, and none \
             says which blocks of an earlier one were collected; trace it into one file"
             .to_owned(),
-        (Outlook::TooShort, _) => {
-            "cannot tell: the trace is too short; trace a longer run, or at a higher rate"
-                .to_owned()
+        (outlook @ (Outlook::TooShort | Outlook::TooFew | Outlook::RarelyCollected), _) => {
+            undecided(trace, outlook)
         }
-        (Outlook::RarelyCollected, _) => "cannot tell: old blocks were collected too rarely to \
-            tell a leak from garbage that waits; trace a longer run"
-            .to_owned(),
         (Outlook::Clear, 0) if incomplete.is_some() => format!("no leak{partly}"),
         (Outlook::Clear, 0) => "no leak: no site keeps growing".to_owned(),
         (Outlook::Clear, number) => {
             format!("{} growing{partly}", count(number, "site keeps", "sites keep"))
         }
+    };
+    let suspects = match carried_over {
+        true => SuspectReport::default(),
+        false => suspects(&leaks.suspects, leaks.outlook),
     };
     LeakReport {
         trace: trace.name.to_owned(),
@@ -125,7 +157,71 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
         incomplete: incomplete.map(str::to_owned),
         sites: site,
         leaks: found.iter().map(row).collect(),
+        suspects,
         snapshot: None,
+    }
+}
+
+/// The verdict on a trace, or on the selected blocks of one, that cannot show leaks.
+fn undecided(trace: &TraceFigures<'_>, outlook: Outlook) -> String {
+    let samples = trace.aggregate.total(Metric::Allocated);
+    let why = match (outlook, trace.selected, samples) {
+        (_, true, 0) => "no block passes the filters; take one of them away".to_owned(),
+        (_, false, 0) => "nothing was sampled; trace a longer run, or at a higher rate".to_owned(),
+        (Outlook::TooFew, true, _) => {
+            let only = count(samples, "sample", "samples");
+            format!("the filters leave only {only}; take one of them away, or trace at a higher rate")
+        }
+        (Outlook::TooFew, false, _) => {
+            let only = count(samples, "sample", "samples");
+            format!("the trace has only {only}; trace a longer run, or at a higher rate")
+        }
+        (Outlook::RarelyCollected, true, _) => "of the selected blocks, old ones were collected too \
+            rarely to tell a leak from garbage that waits; take a filter away, or trace a longer run"
+            .to_owned(),
+        (Outlook::RarelyCollected, false, _) => "old blocks were collected too rarely to tell a \
+            leak from garbage that waits; trace a longer run"
+            .to_owned(),
+        (Outlook::TooShort | Outlook::Clear, ..) => {
+            "the trace is too short; trace a longer run".to_owned()
+        }
+    };
+    format!("cannot tell: {why}")
+}
+
+fn suspects(found: &Suspects, outlook: Outlook) -> SuspectReport {
+    let row = |suspect: &Suspect| SuspectRow {
+        site: suspect.site.clone(),
+        growth: suspect.growth.into(),
+        live: suspect.live.into(),
+        allocated: suspect.allocated.into(),
+        undecided: why_undecided(suspect, found.since, outlook),
+        held: None,
+    };
+    SuspectReport {
+        since_us: found.since,
+        rows: found.sites.iter().map(row).collect(),
+        other_rows: found.others,
+    }
+}
+
+/// Why a site that grew is not called a leak.
+fn why_undecided(suspect: &Suspect, since: u64, outlook: Outlook) -> String {
+    let kept = if suspect.allocated.bytes > 0.0 {
+        (suspect.live.bytes / suspect.allocated.bytes).min(1.0)
+    } else {
+        0.0
+    };
+    let kept = percent(kept);
+    match outlook {
+        Outlook::RarelyCollected => {
+            format!("{kept} of what it allocated is alive, or garbage that was not collected yet")
+        }
+        Outlook::TooFew => format!("{kept} of what it allocated is alive, but it is few samples"),
+        Outlook::TooShort | Outlook::Clear => format!(
+            "{kept} of what it allocated is alive, but {} is too short to see whether it goes on",
+            short_duration(since as f64)
+        ),
     }
 }
 

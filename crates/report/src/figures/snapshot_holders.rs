@@ -84,6 +84,17 @@ impl SnapshotHolders {
         self.rows.get(row).map_or_else(|| self.held(&BTreeMap::new()), |parts| self.held(parts))
     }
 
+    /// The rows that have most samples in the snapshot, no more than so many.
+    pub fn largest(&self, most: usize) -> Vec<(Site, BlockHolders)> {
+        let samples = |parts: &HolderSamples| {
+            parts.values().fold(0, |sum: u64, part| sum.saturating_add(*part))
+        };
+        let mut rows: Vec<(u64, &Site)> =
+            self.rows.iter().map(|(site, parts)| (samples(parts), site)).collect();
+        rows.sort_by_key(|&(samples, _)| std::cmp::Reverse(samples));
+        rows.into_iter().take(most).map(|(_, site)| (site.clone(), self.of(site))).collect()
+    }
+
     /// The snapshot, and what holds all blocks.
     pub fn snapshot(&self) -> JoinedSnapshot {
         let (file, held) = (self.file.clone(), self.held(&self.all));

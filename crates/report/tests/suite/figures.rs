@@ -46,7 +46,8 @@ pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Op
         writeln!(text, "{:?}", aggregate.hot(table, By::Function, Metric::Live, 0.1, true))
             .unwrap();
     }
-    if options.over_time == OverTime::LiveSize {
+    // A search for leaks needs whole stacks.
+    if options.over_time == OverTime::LiveSize && options.depth == Depth::Whole {
         for site in ALL_SITE_FRAMES {
             writeln!(text, "{:?}", aggregate.leaks(table, site, 3)).unwrap();
         }

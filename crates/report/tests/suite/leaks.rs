@@ -279,6 +279,36 @@ fn where_nothing_old_is_collected_nothing_is_claimed() {
         let id = writer.alloc(turn * 10_000, 3, 1, &stack(turn % 5));
         writer.promote(turn * 10_000, id);
     }
-    assert_eq!(leaks(&writer.finish()).outlook, Outlook::RarelyCollected);
-    assert_eq!(leaks(&Writer::new(1e-4).finish()).outlook, Outlook::TooShort);
+    let found = leaks(&writer.finish());
+    assert_eq!(found.outlook, Outlook::RarelyCollected);
+    // All of it is alive, so each site grew by what it allocated since the middle.
+    let suspects = &found.suspects;
+    assert_eq!((suspects.sites.len(), suspects.others), (5, 0));
+    assert!((15_000_000..35_000_000).contains(&suspects.since), "{}", suspects.since);
+    let later = (0..5000_u64).filter(|turn| turn * 10_000 >= suspects.since).count() as f64 / 5.0;
+    for suspect in &suspects.sites {
+        let samples = suspect.growth.bytes * 1e-4 / 8.0;
+        assert!((samples - later).abs() <= 1.0, "{samples} of {later}");
+        let error = suspect.growth.error * 1e-4 / 8.0;
+        assert!((error - later.sqrt()).abs() < 0.5, "{error}");
+        assert!(suspect.live.bytes > suspect.growth.bytes);
+    }
+    assert_eq!(leaks(&Writer::new(1e-4).finish()).outlook, Outlook::TooFew);
+}
+
+/// What is garbage in the end grew by no more than chance.
+#[test]
+fn what_stays_as_it_is_is_no_suspect() {
+    let mut writer = Writer::new(1e-4);
+    let mut alive = std::collections::VecDeque::new();
+    for turn in 0..5000_u64 {
+        alive.push_back(writer.alloc(turn * 10_000, 3, 1, &stack(turn % 5)));
+        if alive.len() > 500 {
+            // They die young, so that nothing old is collected.
+            writer.collect(turn * 10_000, alive.pop_front().unwrap());
+        }
+    }
+    let found = leaks(&writer.finish());
+    assert_eq!(found.outlook, Outlook::RarelyCollected);
+    assert!(found.suspects.sites.is_empty(), "{:?}", found.suspects);
 }

@@ -4,12 +4,18 @@ use std::path::{Path, PathBuf};
 
 use heaptap_graph::HeapAnalysis;
 use heaptap_heap::{Item, MetaKey, Reader};
-use heaptap_report::figures::heap::page::{FailedSnapshot, PageSnapshot, PageSnapshots, ROWS};
+use heaptap_report::figures::GARBAGE;
+use heaptap_report::figures::heap::page::{
+    HeldSite, PageSnapshot, PageSnapshots, ROWS, SnapshotPages,
+};
+use heaptap_report::rows::{By, Grouping};
+use heaptap_report::{ALL_SITE_FRAMES, Options, SiteFrame};
 use heaptap_trace::TraceInfo;
 
 use super::load::load;
-use super::sites::{sites, trace_of};
-use super::tracked::check_origin;
+use super::sites::{sites_of, trace_of};
+use super::snapshot_holders::holders;
+use super::tracked::{TrackedBlocks, check_origin};
 use crate::analysis::archive::{Compression, compressed};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
@@ -42,7 +48,7 @@ pub(crate) fn read(files: &[PathBuf], traces: &[PathBuf], types: &TypeOptions) -
     let names = page_names(files);
     let mut files: Vec<_> = files.iter().zip(names).collect();
     files.sort_by_cached_key(|(path, _)| taken(path));
-    let mut page = PageSnapshots::default();
+    let mut page = SnapshotPages::default();
     let mut before: Option<HeapAnalysis> = None;
     for (path, name) in files {
         // Paths name fields.
@@ -53,13 +59,12 @@ pub(crate) fn read(files: &[PathBuf], traces: &[PathBuf], types: &TypeOptions) -
                 page.add(snapshot, &analysis, before.as_ref());
                 before = Some(analysis);
             }
-            Err(failure) => page.failed.push(FailedSnapshot {
-                name,
-                error: failure.message().unwrap_or("it cannot be read").to_owned(),
-            }),
+            Err(failure) => {
+                page.fail(name, failure.message().unwrap_or("it cannot be read").to_owned());
+            }
         }
     }
-    page
+    page.finish()
 }
 
 /// As compressed JSON.
@@ -90,11 +95,32 @@ fn with_trace(
     let trace = traces.iter().position(|trace| trace.as_ref().is_some_and(is_its));
     let its = trace.and_then(|number| traces.get(number)?.as_ref());
     let at_us = its.and_then(since);
-    snapshot.sites = trace_of(analysis, path, its.map(|trace| trace.path))
-        .and_then(|trace| sites(analysis, &trace, None, ROWS))
-        .ok();
+    if let Ok(trace) = trace_of(analysis, path, its.map(|trace| trace.path)) {
+        for site in ALL_SITE_FRAMES {
+            join(&mut snapshot, analysis, &trace, site);
+        }
+    }
     (snapshot.trace, snapshot.at_us) = (trace, at_us);
     snapshot
+}
+
+/// Adds what the trace has of the snapshot's blocks, by each kind of site. One that is not the trace that
+/// was being written then adds nothing.
+fn join(snapshot: &mut PageSnapshot, analysis: &HeapAnalysis, trace: &Path, site: SiteFrame) {
+    /// Sites that keep growing have much in a snapshot.
+    const MOST: usize = 64;
+    let rows = Grouping { by: By::Location, site };
+    let options = Options { depth: rows.depth(), ..Options::default() };
+    let Ok(tracked) = TrackedBlocks::read(analysis, trace, options, "") else { return };
+    if site == SiteFrame::Innermost {
+        snapshot.sites = Some(sites_of(analysis, &tracked, None, ROWS));
+    }
+    let found = holders(analysis, &snapshot.name, &tracked, rows);
+    snapshot.held_sites.extend(found.largest(MOST).into_iter().filter_map(|(row, held)| {
+        let first = held.held_by.first().map(|part| part.holder.clone());
+        let holder = first.filter(|holder| holder != GARBAGE);
+        Some(HeldSite { sites: site, site: row, text: held.text()?, holder })
+    }));
 }
 
 /// When a snapshot was taken. One that cannot be read comes first; loading it says why.

@@ -55,10 +55,20 @@ pub(crate) fn sites(
     within: Option<HolderId>,
     limit: usize,
 ) -> Result<SiteFigures, Failure> {
-    let titles = Titles::new(analysis);
     let remedy = "name that one with --trace";
     let tracked = TrackedBlocks::read(analysis, trace, Options::default(), remedy)?;
-    let sums = sums_by_site(analysis, &tracked, within);
+    Ok(sites_of(analysis, &tracked, within, limit))
+}
+
+/// The same of tracked blocks by the frames that allocated them.
+pub(crate) fn sites_of(
+    analysis: &HeapAnalysis,
+    tracked: &TrackedBlocks,
+    within: Option<HolderId>,
+    limit: usize,
+) -> SiteFigures {
+    let titles = Titles::new(analysis);
+    let sums = sums_by_site(analysis, tracked, within);
     let scale = tracked.scale();
     let all: u64 = sums.values().map(|sum| sum.samples).sum();
     let blocks = sums.values().map(|sum| sum.blocks).sum();
@@ -73,8 +83,8 @@ pub(crate) fn sites(
         .dominators
         .retained_outside(within.map_or(DominatorTree::PROGRAM, position))
         .allocated;
-    Ok(SiteFigures {
-        trace: tracked.trace,
+    SiteFigures {
+        trace: tracked.trace.clone(),
         within: within.map(|holder| titles.holder(holder)),
         exact_bytes: exact,
         exact_outside_bytes: exact_outside,
@@ -83,7 +93,7 @@ pub(crate) fn sites(
         rows,
         other_rows: others.len() as u64,
         other_share: others.iter().map(|row| row.share).sum(),
-    })
+    }
 }
 
 /// The blocks that are held, or that `within` retains, by site.

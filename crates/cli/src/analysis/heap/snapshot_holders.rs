@@ -78,7 +78,7 @@ fn one_trace(files: &[PathBuf]) -> Result<PathBuf, Failure> {
 }
 
 /// The samples of all tracked blocks by row and holder.
-fn holders(
+pub(crate) fn holders(
     analysis: &HeapAnalysis,
     snapshot: &str,
     tracked: &TrackedBlocks,

@@ -106,10 +106,45 @@ pub fn growth(
     by: GrowthRows,
     limit: usize,
 ) -> GrowthTable {
-    let mut rows = match by {
-        GrowthRows::Rows(rows) => by_name(sizes(before, rows), sizes(after, rows)),
-        GrowthRows::Sets => sets(before, after),
-    };
+    let mut names = SetNames::default();
+    let [before, after] = [before, after].map(|analysis| GrowthSide::of(analysis, by, &mut names));
+    before.until(&after, &names, limit)
+}
+
+/// What a comparison needs of a snapshot, without its heap.
+pub struct GrowthSide {
+    by: GrowthRows,
+    rows: SideRows,
+}
+
+enum SideRows {
+    Sizes(Sizes),
+    Sets(SetTree),
+}
+
+impl GrowthSide {
+    /// `names`: those of all snapshots that are compared.
+    pub fn of(analysis: &HeapAnalysis, by: GrowthRows, names: &mut SetNames) -> GrowthSide {
+        let rows = match by {
+            GrowthRows::Rows(rows) => SideRows::Sizes(sizes(analysis, rows)),
+            GrowthRows::Sets => SideRows::Sets(SetTree::new(analysis, names)),
+        };
+        GrowthSide { by, rows }
+    }
+
+    /// What changed up to a later snapshot, of the same kind of rows. `limit`: the most rows, 0 for all.
+    pub fn until(&self, after: &GrowthSide, names: &SetNames, limit: usize) -> GrowthTable {
+        let rows = match (&self.rows, &after.rows) {
+            (SideRows::Sizes(before), SideRows::Sizes(after)) => by_name(before, after),
+            (SideRows::Sets(before), SideRows::Sets(after)) => sets(before, after, names),
+            _ => Vec::new(),
+        };
+        table(self.by, rows, limit)
+    }
+}
+
+/// The rows that changed, the greatest changes first.
+fn table(by: GrowthRows, mut rows: Vec<GrowthRow>, limit: usize) -> GrowthTable {
     rows.retain(|row| row.change != Change::Same);
     rows.sort_by(|one, other| {
         let size = |row: &GrowthRow| {
@@ -133,31 +168,30 @@ pub fn growth(
 
 type Sizes = BTreeMap<String, GrowthSize>;
 
-fn by_name(before: Sizes, after: Sizes) -> Vec<GrowthRow> {
-    let mut pairs: BTreeMap<String, (Option<GrowthSize>, Option<GrowthSize>)> = BTreeMap::new();
+fn by_name(before: &Sizes, after: &Sizes) -> Vec<GrowthRow> {
+    let mut pairs: BTreeMap<&str, (Option<GrowthSize>, Option<GrowthSize>)> = BTreeMap::new();
     for (name, size) in before {
-        pairs.entry(name).or_default().0 = Some(size);
+        pairs.entry(name).or_default().0 = Some(*size);
     }
     for (name, size) in after {
-        pairs.entry(name).or_default().1 = Some(size);
+        pairs.entry(name).or_default().1 = Some(*size);
     }
-    pairs.into_iter().map(|(name, (before, after))| row(name, before, after)).collect()
+    let rows = pairs.into_iter();
+    rows.map(|(name, (before, after))| row(name.to_owned(), before, after)).collect()
 }
 
-fn sets(before: &HeapAnalysis, after: &HeapAnalysis) -> Vec<GrowthRow> {
-    let mut names = SetNames::default();
-    let [before, after] = [before, after].map(|analysis| SetTree::new(analysis, &mut names));
+fn sets(before: &SetTree, after: &SetTree, names: &SetNames) -> Vec<GrowthRow> {
     let one = |(old, new)| {
         // What has become bigger is called as it is now.
         let path = match (old, new) {
-            (_, Some(new)) => after.path(&names, new),
-            (Some(old), None) => before.path(&names, old),
+            (_, Some(new)) => after.path(names, new),
+            (Some(old), None) => before.path(names, old),
             (None, None) => Vec::new(),
         };
         let old = old.map(|old| before.size(old).into());
         row(path.join(" > "), old, new.map(|new| after.size(new).into()))
     };
-    pairs(&before, &after).into_iter().map(one).collect()
+    pairs(before, after).into_iter().map(one).collect()
 }
 
 fn row(name: String, before: Option<GrowthSize>, after: Option<GrowthSize>) -> GrowthRow {

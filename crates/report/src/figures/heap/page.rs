@@ -5,10 +5,14 @@ use heaptap_graph::{HeapAnalysis, KindId, Level, Node, PathFinder};
 use heaptap_heap::MetaKey;
 use serde::Serialize;
 
+use crate::own_code::SiteFrame;
+use crate::rows::Site;
+
 use super::findings::{Finding, compare, findings};
-use super::growth::{GrowthRows, GrowthTable, growth};
+use super::growth::{GrowthRows, GrowthSide, GrowthTable};
 use super::page_tree::PageTree;
 use super::path_steps::{PathLine, path_lines};
+use super::sets::SetNames;
 use super::sites::SiteFigures;
 use super::tables::{HeapRows, HeapSummary, HeapTable, RowSelection, table};
 use super::titles::Titles;
@@ -20,6 +24,15 @@ const STACK_ROWS: usize = 64;
 /// Of a long path, this many steps from either end.
 const PATH_ENDS: usize = 12;
 const MOST_HOLDERS: usize = 20;
+/// Of this many snapshots, any two are compared; of more, those that are next to each other, and each with
+/// the first and the last.
+pub const COMPARED: usize = 12;
+/// What rows of a comparison are.
+const GROWTH_ROWS: [GrowthRows; 3] = [
+    GrowthRows::Rows(HeapRows::Holders(Level::Variable)),
+    GrowthRows::Rows(HeapRows::Blocks),
+    GrowthRows::Sets,
+];
 
 /// All snapshots of a page, in the order in which they were taken. The field names are those of its JSON.
 #[derive(Default, Serialize)]
@@ -27,8 +40,16 @@ const MOST_HOLDERS: usize = 20;
 pub struct PageSnapshots {
     pub snapshots: Vec<PageSnapshot>,
     pub failed: Vec<FailedSnapshot>,
-    /// Of each snapshot, what changed since the one before it; nothing of the first.
-    pub growths: Vec<Vec<GrowthTable>>,
+    pub growths: Vec<PairGrowth>,
+}
+
+/// What changed from one snapshot to a later one.
+#[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct PairGrowth {
+    pub before: usize,
+    pub after: usize,
+    pub tables: Vec<GrowthTable>,
 }
 
 /// A file that could not be shown.
@@ -57,6 +78,21 @@ pub struct PageSnapshot {
     pub paths: Vec<HeldBlock>,
     /// Where it was allocated, if its trace is there.
     pub sites: Option<SiteFigures>,
+    /// What holds the blocks of the sites that have most in it, by the samples of its trace.
+    pub held_sites: Vec<HeldSite>,
+}
+
+/// What holds the blocks of a site, as `heaptap leaks --heap` says it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct HeldSite {
+    /// Which frame of a stack the site is.
+    pub sites: SiteFrame,
+    pub site: Site,
+    /// The holders with their shares.
+    pub text: String,
+    /// The one that holds most, unless that is garbage.
+    pub holder: Option<String>,
 }
 
 /// The rows of a table that reach most first, which the page stacks over time. Those of the table itself are the
@@ -83,25 +119,51 @@ pub struct HeldBlock {
     pub other_holders: usize,
 }
 
-impl PageSnapshots {
-    /// Adds a snapshot, and what changed since the one `before` it.
+/// Snapshots as they are read, one after the other. The heap of an earlier one need not be kept.
+#[derive(Default)]
+pub struct SnapshotPages {
+    page: PageSnapshots,
+    names: SetNames,
+    sides: Vec<[GrowthSide; 3]>,
+}
+
+impl SnapshotPages {
+    /// Adds a snapshot; its findings say what changed since the one `before` it.
     pub fn add(
         &mut self,
         mut snapshot: PageSnapshot,
         analysis: &HeapAnalysis,
         before: Option<&HeapAnalysis>,
     ) {
-        let rows = [
-            GrowthRows::Rows(HeapRows::Holders(Level::Variable)),
-            GrowthRows::Rows(HeapRows::Blocks),
-            GrowthRows::Sets,
-        ];
-        let grown = before.map(|before| {
+        if let Some(before) = before {
             compare(&mut snapshot.findings, analysis, before);
-            rows.map(|by| growth(before, analysis, by, ROWS)).to_vec()
-        });
-        self.growths.push(grown.unwrap_or_default());
-        self.snapshots.push(snapshot);
+        }
+        self.sides.push(GROWTH_ROWS.map(|by| GrowthSide::of(analysis, by, &mut self.names)));
+        self.page.snapshots.push(snapshot);
+    }
+
+    /// Adds a file that could not be shown.
+    pub fn fail(&mut self, name: String, error: String) {
+        self.page.failed.push(FailedSnapshot { name, error });
+    }
+
+    /// The page, with its comparisons.
+    pub fn finish(self) -> PageSnapshots {
+        let SnapshotPages { mut page, names, sides } = self;
+        let last = sides.len().saturating_sub(1);
+        let is_compared = |before: usize, after: usize| {
+            sides.len() <= COMPARED || after == before + 1 || before == 0 || after == last
+        };
+        for (after, new) in sides.iter().enumerate() {
+            for (before, old) in sides.iter().enumerate().take(after) {
+                if is_compared(before, after) {
+                    let tables = old.iter().zip(new);
+                    let tables = tables.map(|(old, new)| old.until(new, &names, ROWS)).collect();
+                    page.growths.push(PairGrowth { before, after, tables });
+                }
+            }
+        }
+        page
     }
 }
 
@@ -120,6 +182,7 @@ impl PageSnapshot {
             tree: PageTree::new(analysis),
             paths: paths(analysis),
             sites: None,
+            held_sites: Vec::new(),
         }
     }
 }
