@@ -5,6 +5,7 @@ import { parseBytes, parseDuration } from "../../src/text/units";
 import { literally } from "../../src/text/sites";
 import { encodeChip } from "../../src/view/chips";
 import { load } from "../../src/view/load";
+import { followed } from "../../src/view/live";
 import { common, compared, ofWholeRun } from "../../src/view/request";
 import { client, config, traces, view } from "../../src/view/store";
 import { decodeView } from "../../src/view/view";
@@ -29,7 +30,9 @@ window.agreement = {
   /** Resolves to what is known of each trace. */
   async open() {
     load();
-    await until(() => traces.value.every((state) => !("status" in state)) && !client.busy.value);
+    // What the server has read only a part of is not yet the trace.
+    const isWhole = () => traces.value.every((state) => !("status" in state)) && followed.value.every((live) => live === null);
+    await until(() => isWhole() && !client.busy.value);
     return traces.value;
   },
   answers: (questions) => Promise.all(questions.map(answer)),
