@@ -147,7 +147,7 @@ test("module, function, line over time; Backspace returns", () =>
 
 test("labels and domains over time, side by side", () =>
   open("#overview&over=label&multiples=1&metric=allocated", async (page) => {
-    assert.deepEqual((await page.locator("figcaption").allInnerTexts()).map((name) => name.split(" ")[0]).sort(), ["login", "report", "search"]);
+    assert.deepEqual((await page.locator("figcaption").allInnerTexts()).map((name) => name.split(/\s/)[0]).sort(), ["login", "report", "search"]);
     await page.getByLabel("Group the time line by").selectOption("domain");
     await settled(page);
     assert.equal(await page.locator("figcaption").count(), 3);

@@ -10,6 +10,8 @@
 //! The weights come from the bounded call tree ([`crate::paths`]); that of a
 //! fragment is too low by at most what is missing from that tree.
 
+use std::cmp::Reverse;
+
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
@@ -67,6 +69,9 @@ type Occurrence = (u32, u32);
 
 struct Search<'a> {
     tree: &'a FunctionTree,
+    /// The rank of each site by name: where fragments are alike, the choice does not depend on the
+    /// order in which a tree has its calls.
+    ranks: &'a [u32],
     least: u64,
     found: Vec<Candidate>,
     /// Steps left.
@@ -92,10 +97,12 @@ impl Aggregate {
 /// The hot fragments of a tree, found in at most `steps` steps.
 fn search(tree: &FunctionTree, threshold: f64, steps: u64) -> HotFragments {
     let least = ((tree.weights[0] as f64 * threshold).ceil() as u64).max(1);
-    let mut search = Search { tree, least, found: Vec::new(), steps, complete: true };
+    let ranks = ranks(&tree.shape.names);
+    let mut search =
+        Search { tree, ranks: &ranks, least, found: Vec::new(), steps, complete: true };
     search.run();
     let complete = search.complete;
-    let mut hot = select(tree, search.found, least);
+    let mut hot = select(tree, &ranks, search.found, least);
     hot.sort_by(|one, other| {
         (other.own, other.samples)
             .cmp(&(one.own, one.samples))
@@ -104,13 +111,21 @@ fn search(tree: &FunctionTree, threshold: f64, steps: u64) -> HotFragments {
     HotFragments { found: hot, complete, omitted: tree.omitted }
 }
 
+fn ranks(sites: &[Site]) -> Vec<u32> {
+    let mut ordered: Vec<u32> = (0..).take(sites.len()).collect();
+    ordered.sort_by_key(|&site| &sites[site as usize]);
+    let mut ranks = vec![0; sites.len()];
+    (0..).zip(ordered).for_each(|(rank, site)| ranks[site as usize] = rank);
+    ranks
+}
+
 impl Search<'_> {
     fn run(&mut self) {
         let mut starts: HashMap<u32, Vec<Occurrence>> = HashMap::new();
         for node in 1..self.tree.shape.sites.len() as u32 {
             starts.entry(self.tree.shape.sites[node as usize]).or_default().push((node, node));
         }
-        for (site, occurrences) in in_order(starts) {
+        for (site, occurrences) in self.in_order(starts) {
             let tops = self.tops(&occurrences);
             if tops.weight >= self.least {
                 self.grow(&mut vec![site], &occurrences, tops);
@@ -135,7 +150,7 @@ impl Search<'_> {
             }
         }
         let mut says_more = false;
-        for (site, mut occurrences) in in_order(longer) {
+        for (site, mut occurrences) in self.in_order(longer) {
             occurrences.sort_unstable_by_key(|&(_, last)| last);
             let longer = self.tops(&occurrences);
             if longer.weight < self.least {
@@ -168,6 +183,13 @@ impl Search<'_> {
         Tops { nodes, weight }
     }
 
+    /// Ordered by site, so that a search that ends early always ends at the same point.
+    fn in_order(&self, occurrences: HashMap<u32, Vec<Occurrence>>) -> Vec<(u32, Vec<Occurrence>)> {
+        let mut ordered: Vec<_> = occurrences.into_iter().collect();
+        ordered.sort_unstable_by_key(|&(site, _)| self.ranks[site as usize]);
+        ordered
+    }
+
     fn has_one_caller(&self, occurrences: &[Occurrence]) -> bool {
         let caller = |&(first, _): &Occurrence| {
             let parent = self.tree.shape.parents[first as usize];
@@ -181,21 +203,18 @@ impl Search<'_> {
     }
 }
 
-/// Ordered by site, so that a search that ends early always ends at the same point.
-fn in_order(occurrences: HashMap<u32, Vec<Occurrence>>) -> Vec<(u32, Vec<Occurrence>)> {
-    let mut ordered: Vec<_> = occurrences.into_iter().collect();
-    ordered.sort_unstable_by_key(|&(site, _)| site);
-    ordered
-}
-
 /// Chooses, from the longest to the shortest, those that are heavy by themselves.
-fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Vec<HotFragment> {
-    candidates.sort_by(|one, other| {
-        (other.sites.len(), other.tops.weight, &one.sites).cmp(&(
-            one.sites.len(),
-            one.tops.weight,
-            &other.sites,
-        ))
+fn select(
+    tree: &FunctionTree,
+    ranks: &[u32],
+    mut candidates: Vec<Candidate>,
+    least: u64,
+) -> Vec<HotFragment> {
+    let ranks = |candidate: &Candidate| -> Vec<u32> {
+        candidate.sites.iter().map(|&site| ranks[site as usize]).collect()
+    };
+    candidates.sort_by_cached_key(|candidate| {
+        (Reverse((candidate.sites.len(), candidate.tops.weight)), ranks(candidate))
     });
     let mut open = tree.weights.clone();
     let mut hot = Vec::new();

@@ -27,7 +27,9 @@ export class SvgCanvas {
   private dashes: number[] = [];
   private path = "";
   private readonly parts: string[] = [];
-  private tiles = 0;
+  private ids = 0;
+  /** For each state that was saved, how many clips were made since. */
+  private readonly clips: number[] = [];
 
   /** `prefix`: of ids, which are unique in a file. */
   constructor(private readonly prefix: string) {}
@@ -75,6 +77,25 @@ export class SvgCanvas {
     this.path += `M${at(x)} ${at(y)}`;
   }
 
+  rect(x: number, y: number, width: number, height: number): void {
+    this.path += `M${at(x)} ${at(y)}h${at(width)}v${at(height)}h${at(-width)}Z`;
+  }
+
+  /** Only clips are restored: painters set the rest anew. */
+  save(): void {
+    this.clips.push(0);
+  }
+
+  clip(): void {
+    const id = `${this.prefix}-${this.ids++}`;
+    this.parts.push(`<clipPath id="${id}"><path d="${this.path}"/></clipPath><g clip-path="url(#${id})">`);
+    this.clips.push((this.clips.pop() ?? 0) + 1);
+  }
+
+  restore(): void {
+    this.parts.push("</g>".repeat(this.clips.pop() ?? 0));
+  }
+
   lineTo(x: number, y: number): void {
     this.path += `${this.path === "" ? "M" : "L"}${at(x)} ${at(y)}`;
   }
@@ -95,7 +116,7 @@ export class SvgCanvas {
   }
 
   createPattern(image: HTMLCanvasElement): Tile {
-    const id = `${this.prefix}-${this.tiles++}`;
+    const id = `${this.prefix}-${this.ids++}`;
     this.parts.push(`<pattern id="${id}" width="${image.width}" height="${image.height}" patternUnits="userSpaceOnUse"><image href="${image.toDataURL()}" width="${image.width}" height="${image.height}"/></pattern>`);
     return { id };
   }
