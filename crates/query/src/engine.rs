@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heaptap_report::Archive;
+use heaptap_report::{Archive, ArchiveError};
 
 use crate::answer::{Refusal, json};
 use crate::evolution::Range;
@@ -23,11 +23,12 @@ impl Engine {
         Ok(self.traces.add(archive))
     }
 
-    /// Opens the bytes of an archive in place of that of a trace, which has grown. If they are
-    /// none, the old one stays.
+    /// Opens the bytes of an archive in place of that of a trace, which has grown. If they are not of this
+    /// version's archives, the old one stays; if they are damaged behind their head, the trace is gone.
     pub fn reopen(&mut self, trace: usize, archive: &[u8]) -> Result<(), String> {
-        let archive = Archive::from_bytes(archive).map_err(|error| error.to_string())?;
-        self.traces.replace(trace, archive)
+        let wrong = |error: ArchiveError| error.to_string();
+        Archive::check_head(archive).map_err(wrong)?;
+        self.traces.replace(trace, || Archive::from_bytes(archive).map_err(wrong))
     }
 
     /// Adds an archive, and returns the number of the trace.

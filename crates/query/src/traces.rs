@@ -69,7 +69,8 @@ impl<K: PartialEq, V: Clone> Kept<K, V> {
 /// Open archives.
 #[derive(Default)]
 pub(crate) struct Traces {
-    open: Vec<OpenTrace>,
+    /// By number. `None` if one was to be replaced, and what came in its place was not an archive.
+    open: Vec<Option<OpenTrace>>,
     aggregates: Kept<Key, Found>,
     /// The shapes of call trees: the latest of each trace.
     shapes: Kept<ShapeKey, CallShape>,
@@ -138,25 +139,35 @@ impl Traces {
 
     /// Adds the archive of a reading with this filter, and returns its number.
     pub(crate) fn add_reading(&mut self, archive: Arc<Archive>, filter: Filter) -> usize {
-        self.open.push(OpenTrace { archive, filter });
+        self.open.push(Some(OpenTrace { archive, filter }));
         self.open.len() - 1
     }
 
-    /// Puts an archive in the place of another, and forgets what was made of that.
-    pub(crate) fn replace(&mut self, trace: usize, archive: Archive) -> Result<(), String> {
-        self.open(trace)?;
+    /// Puts what `read` returns in the place of an archive. That is dropped first, with all that was made of it:
+    /// memory holds one of the two at a time.
+    pub(crate) fn replace(
+        &mut self,
+        trace: usize,
+        read: impl FnOnce() -> Result<Archive, String>,
+    ) -> Result<(), String> {
+        if trace >= self.open.len() {
+            return Err(unknown(trace));
+        }
         self.aggregates.retain(|key| key.trace != trace);
         self.shapes.retain(|key| key.trace != trace);
         self.rows.retain(|(of, _)| *of != trace);
         self.selected.retain(|(of, _)| *of != trace);
         self.table.retain(|of| of.trace != trace);
         self.on_stacks.forget(trace);
-        self.open[trace] = OpenTrace { archive: Arc::new(archive), filter: Filter::default() };
+        self.open[trace] = None;
+        self.open[trace] =
+            Some(OpenTrace { archive: Arc::new(read()?), filter: Filter::default() });
         Ok(())
     }
 
     fn open(&self, trace: usize) -> Result<&OpenTrace, String> {
-        self.open.get(trace).ok_or_else(|| format!("there is no trace {trace}"))
+        let open = self.open.get(trace).and_then(Option::as_ref);
+        open.ok_or_else(|| unknown(trace))
     }
 
     pub(crate) fn archive(&self, trace: usize) -> Result<&Archive, String> {
@@ -282,6 +293,10 @@ impl Traces {
         let aggregate = found.aggregate(archive);
         Ok(TraceFigures { aggregate, selected: !of.filter.is_all(), ..whole_figures(archive) })
     }
+}
+
+fn unknown(trace: usize) -> String {
+    format!("there is no trace {trace}")
 }
 
 /// Fails if the answer would be too small, by how much nobody knows: light call paths have lost

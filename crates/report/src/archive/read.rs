@@ -20,15 +20,15 @@ use crate::timeline::{Bucket, Timeline};
 use crate::trace_ending::TraceEnding;
 
 impl Archive {
+    /// Returns whether these are the bytes of an archive of this version, as far as its first bytes say.
+    pub fn check_head(bytes: &[u8]) -> Result<(), ArchiveError> {
+        head(&mut Reader::new(bytes))
+    }
+
     /// Reads an archive.
     pub fn from_bytes(bytes: &[u8]) -> Result<Archive, ArchiveError> {
         let mut from = Reader::new(bytes);
-        if from.take(MAGIC.len())? != MAGIC {
-            return Err(from.error("this is not the data of a heaptap page"));
-        }
-        if from.number()? != VERSION {
-            return Err(from.error("the data was written by another version of heaptap"));
-        }
+        head(&mut from)?;
         let name = from.text()?;
         let info = info(&mut from)?;
         let cut_short = Some(from.text()?).filter(|why| !why.is_empty());
@@ -60,6 +60,16 @@ impl Archive {
             answers,
         })
     }
+}
+
+fn head(from: &mut Reader<'_>) -> Result<(), ArchiveError> {
+    if from.take(MAGIC.len())? != MAGIC {
+        return Err(from.error("this is not the data of a heaptap page"));
+    }
+    if from.number()? != VERSION {
+        return Err(from.error("the data was written by another version of heaptap"));
+    }
+    Ok(())
 }
 
 fn info(from: &mut Reader<'_>) -> Result<TraceInfo, ArchiveError> {

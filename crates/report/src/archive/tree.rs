@@ -99,18 +99,19 @@ impl Children {
 /// All nodes but the root in the order of their frames, which are counted: sorting millions of
 /// nodes would take longer than all else.
 fn by_frame(tree: &Paths) -> Vec<Node> {
-    let frames: Vec<usize> =
-        (1..tree.len() as Node).map(|node| number_of(tree.frame(node)) as usize).collect();
-    let mut starts = vec![0; frames.iter().max().map_or(0, |most| most + 1)];
-    frames.iter().for_each(|&frame| starts[frame] += 1);
+    let number = |node: Node| number_of(tree.frame(node)) as usize;
+    let all = || 1..tree.len() as Node;
+    let mut starts = vec![0; all().map(number).max().map_or(0, |most| most + 1)];
+    all().for_each(|node| starts[number(node)] += 1);
     let mut before = 0;
     for start in &mut starts {
         before += std::mem::replace(start, before);
     }
-    let mut nodes = vec![ROOT; frames.len()];
-    for (node, frame) in (1..).zip(frames) {
-        nodes[starts[frame]] = node;
-        starts[frame] += 1;
+    let mut nodes = vec![ROOT; tree.len() - 1];
+    for node in all() {
+        let start = &mut starts[number(node)];
+        nodes[*start] = node;
+        *start += 1;
     }
     nodes
 }
