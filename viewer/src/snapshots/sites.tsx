@@ -15,7 +15,7 @@ export function AllocationSites({ snapshot }: { snapshot: Snapshot }) {
   return (
     <section class="rows-plain" aria-label="Allocation sites">
       <h2>Where what is alive was allocated</h2>
-      <p class="faint prose">{bytes(sites.exact_bytes)} are reachable. The {count(sites.sampled_blocks, "block", "blocks")} of them that {visible(sites.trace)} follows stand for <Sized size={sites.estimated} />.</p>
+      <p class="faint prose">{bytes(sites.exact_bytes)} are reachable. {visible(sites.trace)} has samples of {count(sites.sampled_blocks, "block", "blocks")} of that, which stand for <Sized size={sites.estimated} />.</p>
       <div class="table-box" tabIndex={0} role="region" aria-label="Rows">
         <table>
           <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="num wide-only" scope="col">share</th><th class="num wide-only" scope="col">median age</th><th scope="col">site</th><th class="wide" scope="col">held by</th></tr></thead>

@@ -19,6 +19,12 @@ export function bytes(count: number): string {
   return `${fixed(value, unit === 0 ? 0 : 1)} ${UNITS[unit]}`;
 }
 
+/** The same in three digits or so, rounded up. */
+export function roundBytes(count: number): string {
+  const [value = "", unit = ""] = bytes(count).split(" ");
+  return Number(value) < 100 ? `${value} ${unit}` : `${Math.ceil(Number(value))} ${unit}`;
+}
+
 /** The same with a sign. */
 export function signedBytes(count: number): string {
   return `${count < 0 ? "−" : "+"}${bytes(Math.abs(count))}`;
@@ -29,6 +35,7 @@ export function percent(share: number): string {
   const value = 100 * share;
   const size = Math.abs(value);
   if (size === 0) return "0 %";
+  if (size < 0.005) return "<0.01 %";
   return `${fixed(value, size < 0.995 ? 2 : 1)} %`;
 }
 
@@ -76,6 +83,7 @@ export function shortDuration(micros: number): string {
 
 /** A time since the start, with as many digits as tell it from one that is `apart` from it. */
 export function timeText(micros: number, apart: number): string {
+  if (micros === 0) return "0";
   const [unit, name] = micros < 1e3 ? [1, "µs"] : micros < 1e6 ? [1e3, "ms"] : micros < 6e7 ? [1e6, "s"] : [6e7, "min"];
   const digits = Math.max(0, Math.ceil(Math.log10(unit / Math.max(1, apart))) + 1);
   return `${fixed(micros / unit, unit === 1 ? 0 : Math.min(8, digits))} ${name}`;
