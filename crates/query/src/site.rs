@@ -126,7 +126,7 @@ pub(crate) fn site(
     let answer = SiteAnswer {
         sum: sum(aggregate, metric, own),
         total,
-        share: share(all, tree.samples(0)),
+        share: share(total.samples, aggregate.total(metric)),
         callers: callers(&tree, &with_samples, levels, &row),
         callees: callees(&tree, &nodes, levels, &row),
         own_bytes: own_bytes(&blocks, unit),

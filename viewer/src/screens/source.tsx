@@ -4,6 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Site, SourceLine, SourceLines } from "../query/types";
 import { Message, Problem } from "../parts/messages";
+import { EndOf } from "../parts/end-of";
 import { ErrorBar, Sized, SizeCells } from "../parts/numbers";
 import { sourceLines } from "../query/page-data";
 import { meaning } from "../text/glossary";
@@ -97,7 +98,7 @@ function Lines({ lines }: { lines: SourceLines }) {
                   {hasTotals && (known?.total ? <SizeCells size={known.total} errorLook="wide-only" /> : <><td class="num" /><td class="num err wide-only" /></>)}
                   <td class="bar-col">{bar && <ErrorBar size={bar} most={most} />}</td>
                   <td class="num faint">{number}</td>
-                  <td class="text" title={known?.functions.join(", ")}>{shown ? shown[number - 1] : known?.functions.map(visible).join(", ")}</td>
+                  <td class="text" title={known?.functions.join(", ")}>{shown ? shown[number - 1] : known && <EndOf text={known.functions.map(visible).join(", ")} />}</td>
                 </tr>
               );
             })}
