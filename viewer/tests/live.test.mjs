@@ -95,12 +95,12 @@ test("a page follows the program through all that happens to it", async () => {
       await settled(page);
       const zoom = async () => /zoom=[\d-]+/.exec(await fragment(page))?.[0];
       const width = () => page.locator(".zoom-part").evaluate((part) => part.getBoundingClientRect().width);
-      const [shown, wide] = [await zoom(), await width()];
+      const [enlarged, wide] = [await zoom(), await width()];
       appendFileSync(path, part(0.6, 0.8));
       await grows(page, before);
       await settled(page);
       assert.equal(/at=(\d+)/.exec(await fragment(page))[1], moment);
-      assert.equal(await zoom(), shown);
+      assert.equal(await zoom(), enlarged);
       assert.ok((await width()) < wide, "it is a smaller part of the run");
       await picture(page, "live-zoom");
       await page.keyboard.press("0");

@@ -35,7 +35,6 @@ export function percent(share: number): string {
   const value = 100 * share;
   const size = Math.abs(value);
   if (size === 0) return "0 %";
-  if (size < 0.005) return "<0.01 %";
   return `${fixed(value, size < 0.995 ? 2 : 1)} %`;
 }
 
@@ -67,7 +66,9 @@ export function sizeColumns(size: Size): [string, string] {
 
 /** A share with its standard error, if that is known. */
 export function shared(part: Part): string {
-  return part.error === null ? percent(part.share) : `${percent(part.share)} ± ${percent(part.error)}`;
+  if (part.error === null) return percent(part.share);
+  // No estimate is without an error.
+  return `${percent(part.share)} ± ${part.error > 0 && part.error < 5e-5 ? "<0.01 %" : percent(part.error)}`;
 }
 
 /** A duration to three digits or so. */
