@@ -98,7 +98,7 @@ test("trace facts are those of heaptap info, for every trace", async () => {
     await page.keyboard.press("Escape");
     assert.equal(await page.locator("dialog[open]").count(), 0);
     await page.keyboard.press("t");
-    assert.equal(await page.locator("dialog[open]").count(), 1);
+    await page.locator("dialog[open]").waitFor();
   });
   await serve([await trace("service.ctf")], (address) => withPage(address, { requests: "own" }, async (page) => {
     await page.locator("#trace-facts").click();

@@ -89,9 +89,22 @@ test("a page follows the program through all that happens to it", async () => {
       await settled(page);
       const moment = /at=(\d+)/.exec(await fragment(page))[1];
       const before = await seconds(page);
+      // So does a part of the run that is enlarged, of a longer one.
+      await page.keyboard.press("+");
+      await page.waitForFunction(() => /zoom=/.test(location.hash));
+      await settled(page);
+      const zoom = async () => /zoom=[\d-]+/.exec(await fragment(page))?.[0];
+      const width = () => page.locator(".zoom-part").evaluate((part) => part.getBoundingClientRect().width);
+      const [enlarged, wide] = [await zoom(), await width()];
       appendFileSync(path, part(0.6, 0.8));
       await grows(page, before);
+      await settled(page);
       assert.equal(/at=(\d+)/.exec(await fragment(page))[1], moment);
+      assert.equal(await zoom(), enlarged);
+      assert.ok((await width()) < wide, "it is a smaller part of the run");
+      await picture(page, "live-zoom");
+      await page.keyboard.press("0");
+      await page.locator(".zoom-strip").waitFor({ state: "detached" });
 
       await server.stop();
       await says(page, ".live", /connection lost: trying again/);

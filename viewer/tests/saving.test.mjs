@@ -101,6 +101,12 @@ for (const theme of ["light", "dark"]) {
       const [name, svg] = await savedAs(page, "Save the time line", "SVG");
       assert.equal(name, "service-over-time.svg");
       for (const part of ["peak at", "MiB", "Session", "</svg>"]) assert.ok(svg.toString().includes(part), part);
+      // The line is highest where the mark of the peak is.
+      const [line] = /<path d="([^"]+)" fill="none" stroke="[^"]+" stroke-width="1.25"/.exec(svg.toString()).slice(1);
+      const points = [...line.matchAll(/[ML](-?[\d.]+) (-?[\d.]+)/g)].map(([, x, y]) => [Number(x), Number(y)]);
+      const [highest] = points.toSorted(([, one], [, other]) => one - other)[0];
+      const mark = Number(/<path d="M([\d.]+) [^"]*" [^>]*stroke-dasharray="3 3"/.exec(svg.toString())[1]);
+      assert.ok(Math.abs(highest - mark) <= 1, `${highest} is not at ${mark}`);
       const [, png] = await savedAs(page, "Save the time line", "PNG");
       // What was saved can be seen: it has the colours of the layers.
       const colours = await page.evaluate(async (bytes) => {

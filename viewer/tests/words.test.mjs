@@ -45,6 +45,34 @@ test("a zoom of the flame can be taken back, and the tip follows it", async () =
     assert.equal(await whole.count(), 0);
   }));
 
+test("a link keeps the zoom of the flame, Back takes it back, and another flame is whole", async () =>
+  withPage(await exported("service.ctf"), { fragment: "#flame&metric=allocated" }, async (page) => {
+    const whole = page.getByRole("button", { name: "whole width" });
+    const { x, y } = await page.locator(".icicle-box").boundingBox();
+    await page.mouse.move(x + 200, y + 50);
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -300);
+    await page.keyboard.up("Control");
+    await page.waitForFunction(() => /across=\d+-\d+/.test(location.hash));
+    await settled(page);
+    await page.mouse.move(x + 201, y + 50);
+    const said = await page.locator(".tip").innerText();
+    const link = page.url();
+    await page.goBack();
+    await whole.waitFor({ state: "detached" });
+    await page.goto("about:blank");
+    await page.goto(link);
+    await settled(page);
+    await whole.waitFor();
+    await page.mouse.move(x + 200, y + 50);
+    await page.mouse.move(x + 201, y + 50);
+    assert.equal(await page.locator(".tip").innerText(), said, "the same cell is there");
+    await page.keyboard.press("i");
+    await settled(page);
+    assert.equal(await whole.count(), 0);
+    assert.doesNotMatch(page.url(), /across/);
+  }));
+
 test("a flame that scrolls says how much is below", async () =>
   withPage(await exported("service.ctf"), { fragment: "#flame&metric=allocated" }, async (page) => {
     const more = page.locator(".rows-below");

@@ -9,8 +9,9 @@ use serde::Serialize;
 use crate::answer::{Stated, json};
 use crate::report::needs_frames;
 use crate::request::{Pair, TraceRequest, TreeShape};
+use crate::totals::{Called, Counted};
 use crate::traces::Traces;
-use crate::tree::{Node, Walk, unit};
+use crate::tree::{Node, Walk};
 
 /// The most cells of a merged tree, and its deepest level.
 const MOST_CELLS: usize = 100_000;
@@ -62,7 +63,7 @@ struct Both {
 struct Trees<'a> {
     before: Walk<'a>,
     after: Walk<'a>,
-    estimate: (&'a dyn Fn(u64) -> Estimate, &'a dyn Fn(u64) -> Estimate),
+    called: (&'a Called<'a>, &'a Called<'a>),
     single: SingleSample,
 }
 
@@ -76,30 +77,29 @@ pub(crate) fn diff_tree(
     let before = TraceRequest { trace: pair.before, ..of.clone() };
     let after = TraceRequest { trace: pair.after, ..of.clone() };
     let found = (traces.find(&before)?, traces.find(&after)?);
-    let exact = found.0.exact && found.1.exact;
+    let counted =
+        (Counted::of(traces, &before, &found.0)?.ok(), Counted::of(traces, &after, &found.1)?.ok());
+    let is_exact = |counted: &Option<Counted>| counted.as_ref().is_none_or(Counted::is_exact);
+    let exact = found.0.exact && found.1.exact && is_exact(&counted.0) && is_exact(&counted.1);
     let calls = (
         traces.shape(pair.before, of.grouping(), shape.fold)?,
         traces.shape(pair.after, of.grouping(), shape.fold)?,
     );
     let figures = (traces.figures(&before, &found.0)?, traces.figures(&after, &found.1)?);
-    let (one, other) = (figures.0.aggregate, figures.1.aggregate);
+    let archives = (traces.archive(pair.before)?, traces.archive(pair.after)?);
     let metric = of.metric;
-    let tree = (one.call_tree(&calls.0, metric), other.call_tree(&calls.1, metric));
-    let walk = |tree, aggregate: &heaptap_report::Aggregate| Walk {
-        tree,
-        spread: aggregate.estimate(metric, 1).error,
-        scale: unit(aggregate),
-    };
+    let one = Called::new(figures.0.aggregate, metric, counted.0.as_ref(), archives.0);
+    let other = Called::new(figures.1.aggregate, metric, counted.1.as_ref(), archives.1);
+    let tree =
+        (one.aggregate.call_tree(&calls.0, metric), other.aggregate.call_tree(&calls.1, metric));
+    let walk =
+        |tree, called: &Called<'_>| Walk { tree, spread: called.spread(), scale: called.unit() };
+    let single = SingleSample { before: one.spread(), after: other.spread() };
     let trees = Trees {
-        before: walk(&tree.0, one),
-        after: walk(&tree.1, other),
-        estimate: (&|samples| one.estimate(metric, samples), &|samples| {
-            other.estimate(metric, samples)
-        }),
-        single: SingleSample {
-            before: one.estimate(metric, 1).error,
-            after: other.estimate(metric, 1).error,
-        },
+        before: walk(&tree.0, &one),
+        after: walk(&tree.1, &other),
+        called: (&one, &other),
+        single,
     };
     let root =
         Both { before: trees.before.focused(shape).ok(), after: trees.after.focused(shape).ok() };
@@ -112,7 +112,10 @@ pub(crate) fn diff_tree(
 impl Trees<'_> {
     fn size(&self, both: &Both) -> (Estimate, Estimate) {
         let samples = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.samples);
-        ((self.estimate.0)(samples(&both.before)), (self.estimate.1)(samples(&both.after)))
+        (
+            self.called.0.estimate(samples(&both.before)),
+            self.called.1.estimate(samples(&both.after)),
+        )
     }
 
     fn site(&self, both: &Both) -> Option<Site> {
@@ -149,7 +152,12 @@ impl Trees<'_> {
 
     fn merged(&self, root: Both, shape: &TreeShape) -> MergedTree {
         let most = shape.most.clamp(1, MOST_CELLS);
-        let (before, after) = self.size(&root);
+        // The root of all is what the reading counted, without a table's error.
+        let of_root = match shape.focus.is_empty() {
+            true => (self.called.0.all(), self.called.1.all()),
+            false => self.size(&root),
+        };
+        let (before, after) = &of_root;
         let least = before.bytes.max(after.bytes) * shape.min_share.clamp(0.0, 1.0);
         let mut numbers: std::collections::HashMap<Site, usize> = std::collections::HashMap::new();
         let mut answer = MergedTree { sites: Vec::new(), cells: MergedCells::default(), depth: 0 };
@@ -166,7 +174,10 @@ impl Trees<'_> {
                     sites.len() - 1
                 })
             });
-            let (before, after) = self.size(&both);
+            let (before, after) = match number {
+                0 => of_root,
+                _ => self.size(&both),
+            };
             distances.push(distance(&before, &after, self.single));
             answer.cells.push(
                 parent,

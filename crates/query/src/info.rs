@@ -99,7 +99,7 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
             labels.extend(found.map(|location| text(location.definition)));
         }
     }
-    let mut notes = notes(&figures);
+    let mut notes = notes(&figures, archive.aggregate.table_lacks_callers());
     // The page says by itself that a trace is cut short.
     let is_new =
         |notice: &&String| !archive.cut_short.as_ref().is_some_and(|cut| notice.contains(cut));
@@ -148,7 +148,7 @@ fn classes(archive: &Archive) -> (BTreeSet<u16>, BTreeSet<&'static str>) {
 
 /// What a reader of the figures should know. That the end is missing is [`Info::cut_short`]; how many blocks
 /// they rest on, which depends on what is shown, the page says itself.
-fn notes(figures: &Figures) -> Vec<String> {
+fn notes(figures: &Figures, table_lacks_callers: bool) -> Vec<String> {
     let mut notes = Vec::new();
     match figures.totals.samples {
         0 => notes.push(
@@ -162,12 +162,12 @@ fn notes(figures: &Figures) -> Vec<String> {
         )),
         _ => {}
     }
-    if figures.limits.samples_missing_from_callers > 0 {
-        notes.push(format!(
-            "There are too many call paths to keep all: up to {} samples are missing from a \
-             caller.",
-            figures.limits.samples_missing_from_callers
-        ));
+    if figures.limits.samples_missing_from_callers > 0 && table_lacks_callers {
+        notes.push(
+            "There are too many call paths to keep all: what rare ones allocate is in the call tree \
+             below “(light call paths)”, without its callers."
+                .to_owned(),
+        );
     }
     notes
 }

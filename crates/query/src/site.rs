@@ -1,21 +1,24 @@
 //! All about one site: callers and callees, lifetimes, sizes and lines.
 
+mod calls;
+
 use heaptap_report::figures::{Sum, share};
 use heaptap_report::rows::{By, Grouping, Site, Sites};
-use heaptap_report::{Aggregate, CallTree, Metric, SelectedBlock, SiteFrame};
+use heaptap_report::{Aggregate, CallTree, Metric, SelectedBlock, SiteFrame, SiteTotal};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::answer::{Stated, json, sum};
 use crate::block_rows::Inside;
 use crate::report::needs_frames;
 use crate::request::TraceRequest;
+use crate::totals::{Counted, Counting, times};
 use crate::traces::Traces;
 use crate::tree::unit;
+use calls::{CallRow, callees, callers, outermost};
 
-/// The most levels of callers and callees, and of rows in each.
+/// The most levels of callers and callees.
 const MOST_LEVELS: usize = 8;
-const MOST_ROWS: usize = 20;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SiteDetails"))]
@@ -33,15 +36,6 @@ pub(crate) struct SiteAnswer {
     lifetimes: Lifetimes,
     sizes: Vec<SizeClass>,
     lines: Vec<Line>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SiteNode"))]
-struct CallRow {
-    site: Site,
-    sum: Sum,
-    share: f64,
-    children: Vec<CallRow>,
 }
 
 #[derive(Serialize)]
@@ -88,59 +82,60 @@ pub(crate) fn site(
     let found = traces.find(of)?;
     let selected = traces.selected_rows(of)?;
     let rows = traces.rows(of.trace, of.grouping())?;
+    let counted = Counted::of(traces, of, &found)?.ok();
     let shape = traces.shape(of.trace, of.grouping(), true)?;
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
+    let table = counted.as_ref().and_then(|counted| counted.table(archive));
+    let with_callers = table.unwrap_or(aggregate);
     let levels = levels.clamp(1, MOST_LEVELS);
-    let tree = aggregate.call_tree(&shape, metric);
+    let tree = with_callers.call_tree(&shape, metric);
     let number = tree.sites().iter().position(|site| site == wanted).map(|at| at as u32);
     let nodes = number.map_or(Vec::new(), |number| outermost(&tree, number));
     let all = nodes.iter().fold(0_u64, |sum, &node| sum.saturating_add(tree.samples(node)));
-    let row = |site: &Site, samples, children| CallRow {
-        site: site.clone(),
-        sum: sum(aggregate, metric, samples),
-        share: share(samples, all),
-        children,
-    };
     let with_samples: Vec<_> = nodes.iter().map(|&node| (node, tree.samples(node))).collect();
     let inside = Inside::new(&rows, wanted);
     let own = match of.sites {
-        SiteFrame::Innermost => own_samples(&tree, number),
-        SiteFrame::Own => samples_inside(aggregate, metric, inside),
+        SiteFrame::Innermost if table.is_none() => own_samples(&tree, number),
+        SiteFrame::Innermost | SiteFrame::Own => samples_inside(aggregate, metric, inside),
+    };
+    // As in the table of rows.
+    let total = match table {
+        None => sum(aggregate, metric, all),
+        table => {
+            Counting::new(&figures, of, table, Some).of_row(wanted, own, SiteTotal::of_samples(all))
+        }
+    };
+    // So that callers and callees add up to no more than that.
+    let found_in_tree = with_callers.estimate(metric, all);
+    let by = if found_in_tree.bytes > 0.0 { total.size.bytes / found_in_tree.bytes } else { 1.0 };
+    let row = |site: &Site, samples, children| CallRow {
+        site: site.clone(),
+        sum: Sum { samples, size: times(with_callers.estimate(metric, samples), by).into() },
+        share: share(samples, all),
+        children,
     };
     let all_blocks = archive.blocks.selected(&archive.aggregate, &selected);
     let blocks: Vec<SelectedBlock> =
         all_blocks.filter(|block| inside.has_path(block.path)).collect();
+    let unit = match found.is_reading() {
+        true => unit_of(&blocks, samples_inside(aggregate, Metric::Allocated, inside), aggregate),
+        false => unit(aggregate),
+    };
     let answer = SiteAnswer {
         sum: sum(aggregate, metric, own),
-        total: sum(aggregate, metric, all),
-        share: share(all, tree.samples(0)),
+        total,
+        share: share(total.samples, aggregate.total(metric)),
         callers: callers(&tree, &with_samples, levels, &row),
         callees: callees(&tree, &nodes, levels, &row),
-        own_bytes: own_bytes(&blocks, unit(aggregate)),
-        lifetimes: lifetimes(&blocks, aggregate.duration(), unit(aggregate)),
-        sizes: sizes(&blocks, unit(aggregate)),
+        own_bytes: own_bytes(&blocks, unit),
+        lifetimes: lifetimes(&blocks, aggregate.duration(), unit),
+        sizes: sizes(&blocks, unit),
         lines: lines(&figures, of, inside),
     };
-    json(&Stated { answer, exact: found.exact })
-}
-
-/// The nodes of a site that have samples and are below no other node of it.
-fn outermost(tree: &CallTree, site: u32) -> Vec<u32> {
-    let mut nodes = Vec::new();
-    let mut node = 1;
-    while node < tree.len() {
-        if tree.samples(node) == 0 {
-            node = tree.end(node);
-        } else if tree.site(node) == Some(site) {
-            nodes.push(node);
-            node = tree.end(node);
-        } else {
-            node += 1;
-        }
-    }
-    nodes
+    let exact = found.exact && counted.is_none_or(|counted| counted.is_exact());
+    json(&Stated { answer, exact })
 }
 
 fn own_samples(tree: &CallTree, site: Option<u32>) -> u64 {
@@ -157,78 +152,6 @@ fn samples_inside(aggregate: &Aggregate, metric: Metric, inside: Inside<'_>) -> 
     samples.fold(0, |sum: u64, (_, (_, counts))| sum.saturating_add(metric.samples(counts)))
 }
 
-type MakeRow<'a> = dyn Fn(&Site, u64, Vec<CallRow>) -> CallRow + 'a;
-
-/// The callers of nodes, each with the samples that it passes on.
-fn callers(
-    tree: &CallTree,
-    nodes: &[(u32, u64)],
-    levels: usize,
-    row: &MakeRow<'_>,
-) -> Vec<CallRow> {
-    if levels == 0 {
-        return Vec::new();
-    }
-    let mut groups: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
-    for &(node, samples) in nodes {
-        let parent = tree.parent(node);
-        if let Some(site) = tree.site(parent) {
-            groups.entry(site).or_default().push((parent, samples));
-        }
-    }
-    ranked(
-        tree,
-        groups,
-        |group| {
-            let samples = group.iter().fold(0, |sum: u64, &(_, part)| sum.saturating_add(part));
-            (samples, callers(tree, group, levels - 1, row))
-        },
-        row,
-    )
-}
-
-fn callees(tree: &CallTree, nodes: &[u32], levels: usize, row: &MakeRow<'_>) -> Vec<CallRow> {
-    if levels == 0 {
-        return Vec::new();
-    }
-    let mut groups: HashMap<u32, Vec<u32>> = HashMap::new();
-    for child in nodes.iter().flat_map(|&node| tree.children(node)) {
-        if let Some(site) = tree.site(child).filter(|_| tree.samples(child) > 0) {
-            groups.entry(site).or_default().push(child);
-        }
-    }
-    ranked(
-        tree,
-        groups,
-        |group| {
-            let samples =
-                group.iter().fold(0, |sum: u64, &node| sum.saturating_add(tree.samples(node)));
-            (samples, callees(tree, group, levels - 1, row))
-        },
-        row,
-    )
-}
-
-/// The groups as rows, the largest first.
-fn ranked<T>(
-    tree: &CallTree,
-    groups: HashMap<u32, Vec<T>>,
-    mut below: impl FnMut(&[T]) -> (u64, Vec<CallRow>),
-    row: &MakeRow<'_>,
-) -> Vec<CallRow> {
-    let mut rows: Vec<(u64, u32, Vec<CallRow>)> = groups
-        .into_iter()
-        .map(|(site, group)| {
-            let (samples, children) = below(&group);
-            (samples, site, children)
-        })
-        .collect();
-    let name = |site: u32| &tree.sites()[site as usize];
-    rows.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| name(one.1).cmp(name(other.1))));
-    rows.truncate(MOST_ROWS);
-    rows.into_iter().map(|(samples, site, below)| row(name(site), samples, below)).collect()
-}
-
 /// Classes that double, from 0 on.
 fn class_of(number: u64) -> (u64, u64) {
     if number == 0 {
@@ -236,6 +159,13 @@ fn class_of(number: u64) -> (u64, u64) {
     }
     let from = 1 << (63 - number.leading_zeros());
     (from, from.saturating_mul(2))
+}
+
+/// The bytes for each sample of the blocks of a table, which together are `allocated` samples: a thinned
+/// table has a little more or less than that.
+fn unit_of(blocks: &[SelectedBlock], allocated: u64, aggregate: &Aggregate) -> f64 {
+    let found = blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.samples));
+    if found == 0 { unit(aggregate) } else { unit(aggregate) * allocated as f64 / found as f64 }
 }
 
 fn own_bytes(blocks: &[SelectedBlock], unit: f64) -> f64 {

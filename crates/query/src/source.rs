@@ -108,6 +108,9 @@ fn add_totals(
             made.total = Some(counting.of_row(&of_line(line), made.samples, total));
         }
     }
+    for made in lines.values_mut().filter(|made| made.total.is_none()) {
+        made.total = counting.without_calls(made.samples);
+    }
     Some(counting.of_all(own, of_file))
 }
 

@@ -254,6 +254,10 @@ impl<'a> Made<'a> {
             row.total = Some(sum);
             row.total_share = share(sum.samples, all);
         }
+        for row in self.rows.iter_mut().filter(|row| row.total.is_none()) {
+            row.total = counting.without_calls(row.sum.samples);
+            row.total_share = share(row.total.map_or(0, |sum| sum.samples), all);
+        }
     }
 
     fn count_blocks(&mut self, archive: &Archive, selected: &SelectedRows, of_rows: &Rows) {

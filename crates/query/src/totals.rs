@@ -1,5 +1,5 @@
-//! The totals of sites with all that they call: of what they are counted, and why there are none
-//! where that is so.
+//! The totals of sites with all that they call, and the call tree: of what they are counted, and why
+//! there are no totals where that is so.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,6 +10,7 @@ use heaptap_report::{Aggregate, Archive, Estimate, FileLines, Metric, SiteTotal,
 
 use crate::request::TraceRequest;
 use crate::traces::{Found, Kept, Traces};
+use crate::tree::unit;
 
 /// Why a table has no totals.
 const NO_TOTALS: &str = "this trace has so many call paths that the callers of the rare ones are not here, \
@@ -63,12 +64,73 @@ impl Counted {
         Ok(Ok(Counted::Table(traces.find_in_table(of)?)))
     }
 
+    /// Whether that aggregate is what a reading of the trace would give, if that of the request is.
+    pub(crate) fn is_exact(&self) -> bool {
+        match self {
+            Counted::Same => true,
+            Counted::Table(found) => found.exact,
+        }
+    }
+
     /// The aggregate, unless it is that of the request.
     pub(crate) fn table<'a>(&'a self, archive: &'a Archive) -> Option<&'a Aggregate> {
         match self {
             Counted::Same => None,
             Counted::Table(found) => Some(found.aggregate(archive)),
         }
+    }
+}
+
+/// An aggregate that has the callers of all blocks, as far as any has, and of which the call tree is
+/// shown.
+///
+/// If that is the table of blocks and the table is thinned, all of it together is a little more or
+/// less than what the reading counted. So its figures are multiplied, for the root of the tree to be
+/// the total that stands elsewhere.
+pub(crate) struct Called<'a> {
+    pub(crate) aggregate: &'a Aggregate,
+    factor: f64,
+    metric: Metric,
+    /// Of all blocks, from the reading.
+    all: Estimate,
+}
+
+impl<'a> Called<'a> {
+    /// `reading`: what the request found.
+    pub(crate) fn new(
+        reading: &'a Aggregate,
+        metric: Metric,
+        counted: Option<&'a Counted>,
+        archive: &'a Archive,
+    ) -> Self {
+        let total = reading.total(metric);
+        let all = reading.estimate(metric, total);
+        let of_table = counted.and_then(|counted| counted.table(archive));
+        match of_table.map(|table| (table, table.total(metric))) {
+            Some((aggregate, found)) if found > 0 => {
+                Called { aggregate, factor: total as f64 / found as f64, metric, all }
+            }
+            _ => Called { aggregate: reading, factor: 1.0, metric, all },
+        }
+    }
+
+    /// Bytes for each sample.
+    pub(crate) fn unit(&self) -> f64 {
+        unit(self.aggregate) * self.factor
+    }
+
+    /// The standard error of one sample.
+    pub(crate) fn spread(&self) -> f64 {
+        self.aggregate.estimate(self.metric, 1).error * self.factor
+    }
+
+    pub(crate) fn estimate(&self, samples: u64) -> Estimate {
+        times(self.aggregate.estimate(self.metric, samples), self.factor)
+    }
+
+    /// What all blocks have.
+    pub(crate) fn all(&self) -> Estimate {
+        self.all
     }
 }
 
@@ -101,6 +163,13 @@ impl<'a> Counting<'a> {
             (table, own)
         };
         Counting { metric, aggregate: figures.aggregate, table: table.map(own) }
+    }
+
+    /// The total of a row that occurs nowhere on the stacks of the table of blocks: what it has itself,
+    /// of which no row of the table is.
+    pub(crate) fn without_calls(&self, own: u64) -> Option<Sum> {
+        let is_thinned = self.table.as_ref().is_some_and(|(table, _)| table.thinning() > 0);
+        (is_thinned && own > 0).then(|| self.sum(own, SiteTotal::default(), |_| 0))
     }
 
     /// Of which the [`SiteTotal`]s are.
@@ -144,6 +213,12 @@ impl<'a> Counting<'a> {
         let size = sizes.into_iter().flatten().reduce(added).unwrap_or_default();
         Sum { samples: own.saturating_add(calls), size: size.into() }
     }
+}
+
+/// An estimate of which all figures are multiplied.
+pub(crate) fn times(of: Estimate, by: f64) -> Estimate {
+    let Estimate { bytes, error, low, high } = of;
+    Estimate { bytes: bytes * by, error: error * by, low: low * by, high: high * by }
 }
 
 /// The sum of two estimates that do not depend on each other.

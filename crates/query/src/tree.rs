@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use heaptap_report::figures::Sum;
 use heaptap_report::rows::Site;
-use heaptap_report::{Aggregate, CallTree, Metric};
+use heaptap_report::{Aggregate, CallTree};
 use serde::Serialize;
 
-use crate::answer::{Stated, json, sum};
+use crate::answer::{Stated, json};
 use crate::report::needs_frames;
 use crate::request::{TraceRequest, TreeShape};
+use crate::totals::{Called, Counted};
 use crate::traces::Traces;
 
 /// The most cells of an answer.
@@ -42,8 +43,9 @@ pub(crate) struct ErrorOf {
 }
 
 impl ErrorOf {
-    pub(crate) fn of(aggregate: &Aggregate, metric: Metric) -> ErrorOf {
-        ErrorOf { a: aggregate.estimate(metric, 1).error.powi(2), b: 0.0 }
+    /// `spread`: that of one sample.
+    pub(crate) fn of(spread: f64) -> ErrorOf {
+        ErrorOf { a: spread.powi(2), b: 0.0 }
     }
 }
 
@@ -124,27 +126,34 @@ pub(crate) fn tree(
 ) -> Result<String, String> {
     needs_frames(of.by)?;
     let found = traces.find(of)?;
+    let counted = Counted::of(traces, of, &found)?.ok();
     let calls = traces.shape(of.trace, of.grouping(), shape.fold)?;
     let figures = traces.figures(of, &found)?;
-    let (aggregate, metric) = (figures.aggregate, of.metric);
-    let tree = aggregate.call_tree(&calls, metric);
-    let walk =
-        Walk { tree: &tree, spread: aggregate.estimate(metric, 1).error, scale: unit(aggregate) };
+    let archive = traces.archive(of.trace)?;
+    let metric = of.metric;
+    let called = Called::new(figures.aggregate, metric, counted.as_ref(), archive);
+    let tree = called.aggregate.call_tree(&calls, metric);
+    let walk = Walk { tree: &tree, spread: called.spread(), scale: called.unit() };
     let root = walk.focused(shape)?;
-    let focus_total = sum(aggregate, metric, root.samples);
+    let total = Sum { samples: tree.samples(0), size: called.all().into() };
+    let focus_total = match shape.focus.is_empty() {
+        true => total,
+        false => Sum { samples: root.samples, size: called.estimate(root.samples).into() },
+    };
     let (mut cells, depth) = walk.cells(root, shape);
     let sites = cells.number_sites(tree.sites());
     let answer = TreeAnswer {
-        total: sum(aggregate, metric, tree.samples(0)),
+        total,
         focus_total,
         sites,
         cells,
         depth,
-        error_of: ErrorOf::of(aggregate, metric),
-        scale: unit(aggregate),
+        error_of: ErrorOf::of(called.spread()),
+        scale: called.unit(),
         omitted: tree.folded_frames(),
     };
-    json(&Stated { answer, exact: found.exact })
+    let exact = found.exact && counted.is_none_or(|counted| counted.is_exact());
+    json(&Stated { answer, exact })
 }
 
 /// Bytes for each sample.

@@ -49,6 +49,13 @@ pub struct SiteTotal {
     carried: u64,
 }
 
+impl SiteTotal {
+    /// Samples of which none were carried over.
+    pub fn of_samples(samples: u64) -> SiteTotal {
+        SiteTotal { samples, carried: 0 }
+    }
+}
+
 impl StackSites {
     /// Those of rows that are frames. Needs [`crate::Depth::Whole`].
     pub fn new(whole: &Aggregate, table: &LocationTable, by: By) -> StackSites {

@@ -3,6 +3,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { HeatCells, HeatMap, Site } from "../query/types";
+import { EndOf } from "../parts/end-of";
 import { Sized } from "../parts/numbers";
 import { label, parts, sameSite, siteKey, siteOf } from "../text/sites";
 import { bytes, count, percent } from "../text/units";
@@ -201,7 +202,7 @@ function HeatLine({ line, row, map, whole, scale, shown, column, dragged, others
         {marked && <i class={`heat-mark${dragged ? " range" : ""}`} style={markStyle(map, marked as [number, number], shown)} />}
       </div>
       <div class="heat-name">
-        {site ? <button type="button" class="plain" title={label(site)} aria-pressed={isOpen} onClick={onOpen}>{name}</button> : <span>{name}</span>}
+        {site ? <button type="button" class="plain" title={label(site)} aria-pressed={isOpen} onClick={onOpen}><EndOf text={name} /></button> : <span>{name}</span>}
         <Sized size={cells.size} />
       </div>
     </li>

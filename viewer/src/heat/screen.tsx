@@ -98,7 +98,7 @@ function Notes({ answer }: { answer: Answer<"heat_map"> | null }) {
   const notes = [];
   if (!["allocated", "promoted"].includes(shownMetric.value)) notes.push("A cell has what was allocated in its time, whatever became of it: the metric above does not apply.");
   if (answer && answer.blocks_one_in > 1) notes.push(`One in ${answer.blocks_one_in} small blocks is in the page: ${answer.exact ? "how a row spreads over the cells comes from those, its sum from all" : "the map comes from those, and its errors include that"}.`);
-  return notes.length === 0 ? null : <p class="faint prose">{notes.join(" ")}</p>;
+  return notes.length === 0 ? null : <p class="faint heat-notes">{notes.join(" ")}</p>;
 }
 
 /** The colours with their bytes. */

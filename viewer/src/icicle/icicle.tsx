@@ -3,18 +3,20 @@
 // A hidden tree gives the path to the selected cell, its siblings and its children to assistive
 // technology; the canvas itself is decoration.
 
-import { useComputed, useSignal, useSignalEffect, type ReadonlySignal, type Signal } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Site, Tree } from "../query/types";
 import { parts } from "../text/sites";
-import { count, grouped, percent } from "../text/units";
+import { count } from "../text/units";
 import { layers, palette, ranks } from "../view/colour";
 import { setActive } from "../view/commands";
 import { dark } from "../view/theme";
 import { AriaTree } from "./aria-tree";
-import { FRAMES, Layout, sizeText, type CellWords } from "./layout";
+import { FRAMES, Layout, type CellWords } from "./layout";
+import { acrossOf, glide, isAlike, motionOf, WholeWidth, zoom, type Across, type Motion } from "./motion";
 import { outline, paint, ROW, toSamples, whisker, fit, type Screen } from "./paint";
 import { search } from "./search";
+import { detail, foundSize, Tip } from "./tip";
 
 export interface IcicleProps {
   tree: Tree;
@@ -33,17 +35,14 @@ export interface IcicleProps {
   words?: CellWords;
   onSelect(path: Site[]): void;
   onFocus(path: readonly Site[]): void;
-  /** Smaller cells can be seen now. */
-  onZoom?(): void;
+  /** What a link says of the zoom, if links do. */
+  across?: Across | null;
+  /** The zoom has changed; smaller cells may be seen now. */
+  onZoom?(across: Across | null): void;
   /** A tree with smaller cells may be awaited, so that a search is not over. */
   searching?: boolean;
   /** At most this many rows high; the rest scrolls. */
   rows?: number;
-}
-
-interface Motion {
-  from: number;
-  to: number;
 }
 
 export function Icicle(props: IcicleProps) {
@@ -59,17 +58,26 @@ export function Icicle(props: IcicleProps) {
   const size = useSignal({ width: 0, height: 0 });
   const scrolled = useSignal(0);
   /** What is between the edges, in samples. */
-  const motion = useSignal<Motion>({ from: 0, to: layout.total || 1 });
+  const motion = useSignal<Motion>(motionOf(props.across ?? null, layout.total));
 
-  // A new tree is shown whole, unless it is the same one with smaller cells.
+  // A new tree is shown whole or as the link says, unless it is the same one with smaller cells.
   const shown = useRef({ total: -1, focus });
   useLayoutEffect(() => {
     const { total, focus: above } = shown.current;
     const same = total === layout.total && JSON.stringify(above) === JSON.stringify(focus);
-    if (!same) motion.value = { from: 0, to: layout.total || 1 };
+    if (!same) motion.value = motionOf(props.across ?? null, layout.total);
     tip.value = null;
     shown.current = { total: layout.total, focus };
   }, [layout]);
+
+  // Back, or a link, has another zoom.
+  const { across } = props;
+  useLayoutEffect(() => {
+    const wanted = motionOf(across ?? null, layout.total);
+    // Of another focus there will be another tree.
+    const isSame = JSON.stringify(shown.current.focus) === JSON.stringify(focus);
+    if (across !== undefined && isSame && !isAlike(motion.value, wanted)) motion.value = wanted;
+  }, [across?.[0], across?.[1]]);
 
   useLayoutEffect(() => {
     const element = box.current!;
@@ -186,7 +194,7 @@ export function Icicle(props: IcicleProps) {
             const { cell } = cellUnder(event);
             tip.value = cell < 0 ? null : { ...tip.value, cell };
           }
-          if (motion.value.to - motion.value.from < layout.total) props.onZoom?.();
+          if (motion.value !== before) props.onZoom?.(acrossOf(motion.value, layout.total));
         }}
       >
         <div class="icicle-room" style={{ height: `${height}px` }}>
@@ -197,7 +205,7 @@ export function Icicle(props: IcicleProps) {
         </div>
       </div>
       <RowsBelow rows={layout.rows.length + focus.length} scrolled={scrolled} size={size} />
-      <WholeWidth motion={motion} total={layout.total} />
+      <WholeWidth motion={motion} total={layout.total} onWhole={() => props.onZoom?.(null)} />
       <AriaTree layout={layout} detail={(cell) => detail(layout, cell, props.more).join(", ")} focus={focus} selected={selected} onSelect={select} onFocus={focusOn} />
       <p class="selected-cell" role="status">
         {selected > 0 ? `${layout.name(selected)}: ${detail(layout, selected, props.more).join(" · ")}` : " "}
@@ -215,51 +223,12 @@ export function Icicle(props: IcicleProps) {
   );
 }
 
-/** Takes a zoom back. */
-function WholeWidth({ motion, total }: { motion: Signal<Motion>; total: number }) {
-  const { from, to } = motion.value;
-  if (to - from > 0.999 * total) return null;
-  return <button type="button" class="icicle-whole" title="Back to the whole width, which Control and the wheel enlarged" onClick={() => { motion.value = { from: 0, to: total || 1 }; }}>whole width</button>;
-}
-
 /** Says that there is more to scroll to. */
 function RowsBelow({ rows, scrolled, size }: { rows: number; scrolled: ReadonlySignal<number>; size: ReadonlySignal<{ height: number }> }) {
   const { height } = size.value;
   const hidden = height === 0 ? 0 : Math.floor(rows - (scrolled.value + height) / ROW + 0.1);
   if (hidden <= 0) return null;
   return <p class="rows-below faint" style={{ top: `${height - 22}px` }}>▾ {count(hidden, "more row", "more rows")}</p>;
-}
-
-/** How much a search finds, if the widths say so. */
-function foundSize(layout: Layout, size: number, { more, measure }: IcicleProps): string {
-  if (more && !measure) return "";
-  return ` with ${measure?.(size) ?? sizeText(layout, size)}, ${percent(size / (layout.total || 1))}`;
-}
-
-/** What is said about a cell. */
-function detail(layout: Layout, cell: number, more: IcicleProps["more"] | undefined): string[] {
-  const samples = layout.width[cell]!;
-  const self = layout.tree.cells.self[cell]!;
-  return more?.(layout, cell) ?? [
-    `${sizeText(layout, samples)} · ${percent(samples / (layout.tree.total.samples || 1))} of the total · ${count(samples, "sample", "samples")}`,
-    ...(self > 0 && layout.firstChild[cell]! >= 0 ? [`itself ${sizeText(layout, self)}`] : []),
-  ];
-}
-
-function Tip({ tip, layout, width, more }: { tip: { cell: number; x: number; y: number } | null; layout: Layout; width: number; more: IcicleProps["more"] | undefined }) {
-  if (!tip || tip.cell >= layout.count) return null;
-  const { cell } = tip;
-  const right = tip.x > width / 2;
-  const lines = detail(layout, cell, more);
-  const site = layout.site(cell);
-  return (
-    <div class="tip" style={{ [right ? "right" : "left"]: `${right ? width - tip.x + 12 : tip.x + 12}px`, top: `${tip.y + 16}px` }}>
-      <b>{layout.name(cell)}</b>
-      {!layout.isJoined(cell) && site.file && !site.line ? <span class="faint">{parts(site)[1]}</span> : null}
-      {lines.map((line) => <span>{line}</span>)}
-      {layout.isJoined(cell) && cell > 0 ? <span class="faint">{`each too small to show: ${grouped(layout.tree.cells.count[cell] ?? 0)} joined into one`}</span> : null}
-    </div>
-  );
 }
 
 /** Sizes a canvas for the screen's pixels and paints into it. */
@@ -310,38 +279,4 @@ function reveal(box: HTMLElement | null, y: number): void {
   if (!box) return;
   if (y < box.scrollTop) box.scrollTop = Math.max(0, y - ROW);
   else if (y + 2 * ROW > box.scrollTop + box.clientHeight) box.scrollTop = y + 2 * ROW - box.clientHeight;
-}
-
-/** Moves the edges there within a tenth of a second or so. */
-function glide(motion: { value: Motion }, to: Motion): void {
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-  const [from, begun] = [motion.value, performance.now()];
-  let last = motion.value;
-  const step = (now: number) => {
-    // A new tree has taken the place of this one.
-    if (motion.value !== last) return;
-    const part = Math.min(1, (now - begun) / 140);
-    const eased = part * (2 - part);
-    last = { from: from.from + (to.from - from.from) * eased, to: from.to + (to.to - from.to) * eased };
-    motion.value = last;
-    if (part < 1) requestAnimationFrame(step);
-  };
-  requestAnimationFrame(step);
-}
-
-/** Control and the wheel zoom around the pointer; the wheel sideways moves. */
-function zoom(event: WheelEvent, box: HTMLElement, motion: { value: Motion }, total: number): void {
-  const { from, to } = motion.value;
-  const width = to - from;
-  if (event.ctrlKey) {
-    event.preventDefault();
-    const at = from + ((event.clientX - box.getBoundingClientRect().left) / box.clientWidth) * width;
-    const next = Math.min(total, Math.max(width * Math.exp(event.deltaY / 200), total / 1e6));
-    const left = Math.min(Math.max(0, at - ((at - from) / width) * next), total - next);
-    motion.value = { from: left, to: left + next };
-  } else if (event.deltaX !== 0 && width < total) {
-    event.preventDefault();
-    const left = Math.min(Math.max(0, from + (event.deltaX / box.clientWidth) * width), total - width);
-    motion.value = { from: left, to: left + width };
-  }
 }

@@ -22,7 +22,7 @@ function factsOf(info: Info): [string, string][] {
     [grows.value ? "lasts so far" : "lasted", `${shortDuration(info.duration_us)} (${grouped(info.duration_us)} µs)`],
     ["sampling rate", `${info.sample_rate}, one word in ${grouped(1 / Math.max(info.sample_rate, 1e-18))}`],
     ["word", `${8 * info.word_bytes} bits`],
-    ["runtime's parameters", info.runtime_params || "none"],
+    ["runtime's parameters", info.runtime_params.replaceAll(",", ", ") || "none"],
     ["context", info.context || null],
     ["allocated", sized(totals.allocated)],
     ["events", grouped(info.events)],
@@ -30,7 +30,7 @@ function factsOf(info: Info): [string, string][] {
     ["blocks in the page", `${grouped(info.blocks)}${info.blocks_one_in > 1 ? `, one in ${info.blocks_one_in} small ones` : ", all that were sampled"}`],
     ["blocks followed", limits.objects_followed_one_in > 1 ? `one in ${limits.objects_followed_one_in} of those sampled` : "all that were sampled"],
     ["call paths", grouped(info.call_paths)],
-    ["domains", info.domains.join(", ")],
+    ["domains", info.domains.length === 1 ? "one" : `${grouped(info.domains.length)}: ${info.domains.join(", ")}`],
     ["file", file && `${bytes(file.bytes)} (${count(file.bytes, "byte", "bytes")})${file.files > 1 ? ` in ${file.files} files` : ""}`],
     ["format", file && file.versions.length > 0 ? `memtrace ${file.versions.join(" and ")}` : null],
   ];

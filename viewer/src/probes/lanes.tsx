@@ -3,7 +3,7 @@
 import { LineChart } from "../parts/spark";
 import { meaning } from "../text/glossary";
 import { visible } from "../text/sites";
-import { bytes, percent, shortDuration } from "../text/units";
+import { bytes, percent, roundBytes, shortDuration } from "../text/units";
 import { AXIS, MARGIN } from "../timeline/plot";
 import { cursor, pointAt } from "../timeline/timeline";
 import { view } from "../view/store";
@@ -74,7 +74,8 @@ function LaneRow({ lane, limit, probe, width, shown, under }: RowProps) {
   const most = limit !== null && limit <= NEAR_LIMIT * largest ? limit : largest;
   const text = TEXTS[lane.unit];
   const at = under === null ? null : values[Math.max(0, Math.ceil(under / width) - 1)] ?? null;
-  const value = under === null ? `≤ ${text(largest)}` : at === null ? "not known" : text(at);
+  // What is shown besides the name is narrow.
+  const value = under === null ? `≤ ${lane.unit === "bytes" ? roundBytes(largest) : text(largest)}` : at === null ? "not known" : text(at);
   const name = visible(lane.name);
   // A picture of numbers below 1 would be flat: the chart begins at 1.
   const scaled = values.map((value) => (value === null ? null : most > 0 ? (100 * Math.max(0, value)) / most : 0));

@@ -459,7 +459,7 @@ export type Limits = {
  */
 objects_followed_one_in: number, 
 /**
- * The most samples that can be missing from a caller.
+ * The most samples of a call path that was joined with others, without its callers; 0 if none was.
  */
 samples_missing_from_callers: number, };
 

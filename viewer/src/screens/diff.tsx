@@ -10,7 +10,7 @@ import { Message, Problem, TraceMessage } from "../parts/messages";
 import { SizeCells } from "../parts/numbers";
 import { parts } from "../text/sites";
 import { bytes, count, grouped, percent, signedBytes, sized } from "../text/units";
-import { rowTitle } from "../text/words";
+import { capital, rowTitle } from "../text/words";
 import { useQuery } from "../view/ask";
 import { palette } from "../view/colour";
 import { focusOn } from "../view/drill";
@@ -89,7 +89,7 @@ function DiffHead({ answer, before, after }: { answer: Answer | null; before: nu
           {!current.diffTable && <input id="search" type="search" placeholder="search  /" aria-label="Search frames" spellcheck={false} value={current.search} onInput={(event) => change({ search: event.currentTarget.value }, "search")} />}
         </span>
       </div>
-      {answer && <p class="sentence">{answer.metric} {sized(answer.total.before)} → {sized(answer.total.after)}: {totalWord(answer.total)}</p>}
+      {answer && <p class="sentence">{capital(answer.metric)}: {sized(answer.total.before)} → {sized(answer.total.after)}, {totalWord(answer.total)}</p>}
     </>
   );
 }

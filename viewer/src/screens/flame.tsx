@@ -45,7 +45,7 @@ export function useTree() {
   };
   const key = JSON.stringify(request);
   const refine = () => { refined.value = key; };
-  const fine = current.search !== "" || refined.value === key;
+  const fine = current.search !== "" || current.across !== null || refined.value === key;
   useEffect(() => {
     if (fine) refine();
   }, [fine, key]);
@@ -75,7 +75,11 @@ export function Flame({ rows, panel }: { rows?: number; panel: boolean }) {
             colour={moduleFill}
             onSelect={(selected: Site[]) => change({ selected }, "within")}
             onFocus={focusOn}
-            onZoom={refine}
+            across={current.across}
+            onZoom={(across) => {
+              if (across) refine();
+              change({ across }, "zoom");
+            }}
             searching={stale}
             {...(rows === undefined ? {} : { rows })}
           />
@@ -141,7 +145,7 @@ function FlameTools({ tree }: { tree: Tree | null }) {
     <div class="tools">
       <h2>{capital(metricPhrase.value)}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
       <span class="tools-right">
-        {joined > 0 && <span class="faint">{count(joined, "small frame", "small frames")} joined</span>}
+        {joined > 0 && <span class="faint apart">{count(joined, "small frame", "small frames")} joined</span>}
         {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}
         <label>a frame is a <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
           {TREE_BYS.map((by) => <option value={by}>{by}</option>)}

@@ -1,6 +1,7 @@
 // The hot fragments of `heaptap hot`: runs of calls, anywhere in stacks, under which much is
 // allocated. They are shown in place of the rows of the table.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { HotFragment, HotFrame, TreeBy } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
@@ -18,18 +19,19 @@ import { change, view } from "../view/store";
 const FIRST = 8;
 const LAST = 3;
 
-export function Hot({ by }: { by: TreeBy }) {
+export function Hot({ by, tools }: { by: TreeBy; tools(onSave: (() => void) | null): ComponentChildren }) {
   const { answer, error, stale } = useQuery("hot", "hot", { ...common(view.value), by });
   return (
     <div class={`hot-fragments${stale ? " stale" : ""}`}>
+      {tools(answer && (() => saveText(fileName("hot", "csv"), "text/csv", hotCsv(answer.fragments))))}
       {error && <Problem text={error} />}
       {answer && answer.total.bytes === 0 && <NothingSelected />}
       {answer && answer.total.bytes > 0 && (
         <>
-          <div class="tools"><span class="tools-right"><button type="button" title="Save the fragments as comma-separated values" onClick={() => saveText(fileName("hot", "csv"), "text/csv", hotCsv(answer.fragments))}>CSV</button></span></div>
           <p class="faint prose">Runs of calls that have at least {percent(answer.threshold)} of the <Sized size={answer.total} /> {metricTitle(answer.metric)}. The allocation comes first, then its callers.</p>
           {answer.fragments.length === 0 && <p class="prose">No run of calls has as much: it is spread over many call paths.</p>}
           {!answer.limits.complete && <p class="prose">There are too many call paths to search all of them: fragments may be longer.</p>}
+          {answer.fragments.some(isLight) && <p class="prose">(light call paths) stands for rare call paths, which are known here without their callers.</p>}
           <ol class="fragments">{answer.fragments.map((fragment) => <Fragment key={fragment.frames.map(siteKey).join("\n")} fragment={fragment} total={answer.total.bytes} by={by} />)}</ol>
         </>
       )}
@@ -37,13 +39,15 @@ export function Hot({ by }: { by: TreeBy }) {
   );
 }
 
+const isLight = ({ frames }: HotFragment) => frames.some(({ name }) => name === "(light call paths)");
+
 function Fragment({ fragment, total, by }: { fragment: HotFragment; total: number; by: TreeBy }) {
   const { frames, share, own_share: own } = fragment;
   const [whole, setWhole] = useState(false);
   const cut = !whole && frames.length > FIRST + LAST + 1;
   return (
     <li class="fragment">
-      <p><b><Sized size={fragment} /></b> <span class="faint" title={`${bytes(own * total)} of it are in no fragment above; 95 %: ${bytes(fragment.low)} to ${bytes(fragment.high)}`}>{percent(share)}, {percent(own)} not shown elsewhere</span></p>
+      <p><b><Sized size={fragment} /></b> <span class="faint" title={`${bytes(own * total)} of it are in no fragment above; 95 %: ${bytes(fragment.low)} to ${bytes(fragment.high)}`}>{percent(share)}{own < share && `, ${percent(own)} of it in no fragment above`}</span></p>
       <ol class="frames">
         {(cut ? frames.slice(0, FIRST) : frames).map((frame) => <Frame frame={frame} by={by} />)}
         {cut && <li><button type="button" class="plain link" onClick={() => setWhole(true)}>… {frames.length - FIRST - LAST} more</button></li>}

@@ -4,10 +4,10 @@ import type { Answer, CallerSite, Info, Leak, Site, Size } from "../query/types"
 import { Problem } from "../parts/messages";
 import { HeldBy } from "../snapshots/held-by";
 import { Sized } from "../parts/numbers";
+import { VerdictText } from "../parts/verdict-text";
 import { Bars, LineChart } from "../parts/spark";
 import { headline, label, literally, parts, siteKey } from "../text/sites";
 import { bytes, count, percent, shortDuration, sized } from "../text/units";
-import { capital } from "../text/words";
 import { useQuery } from "../view/ask";
 import { withChip } from "../view/chips";
 import { siteColour } from "../view/colour";
@@ -23,7 +23,7 @@ export function Leaks({ info }: { info: Info }) {
       {error && <Problem text={error} />}
       {answer && (
         <>
-          <h2 class="sentence">{capital(answer.verdict)} <span class="faint">({shortDuration(answer.duration_us)} traced{hasBrush(current) && "; the brush does not apply"})</span></h2>
+          <h2 class="sentence"><VerdictText leaks={answer} /> <span class="faint">({shortDuration(answer.duration_us)} traced{hasBrush(current) && "; the brush does not apply"})</span></h2>
           {answer.leaks.length === 0 && (
             <p class="prose faint">
               {answer.incomplete !== null
@@ -111,7 +111,7 @@ function Suspects({ suspects: { since_us: since, rows, other_rows: others } }: {
           </article>
         ))}
       </div>
-      {others > 0 && <p class="faint">{count(others, "other site grew", "other sites grew")}</p>}
+      {others > 0 && <p class="faint prose">{count(others, "other site grew", "other sites grew")}</p>}
     </>
   );
 }

@@ -7,7 +7,7 @@ import { bytes, count, grouped, shared, shortDuration, sized, timeText } from ".
 import { useQuery } from "../view/ask";
 import { meaning, type Term } from "../text/glossary";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
-import { capital, rowTitle } from "../text/words";
+import { rowTitle } from "../text/words";
 import { grows } from "../view/live";
 import { metricPhrase, shownMetric } from "../view/metric";
 import { common, ofWholeRun } from "../view/request";
@@ -15,6 +15,7 @@ import { change, view } from "../view/store";
 import { BYS } from "../view/view";
 import { place, span } from "../view/zoom";
 import { Problem } from "../parts/messages";
+import { VerdictText } from "../parts/verdict-text";
 import { SaveMenu } from "../parts/save-menu";
 import { savePng, saveSvg } from "../saving/picture";
 import { timelinePicture } from "../saving/timeline";
@@ -82,9 +83,9 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
         {totals.samples === 0 ? <span>No block passes the filters</span>
         : error ? <span class="problem">{error}</span>
         : leaks === null ? <span class="faint">Looking for leaks…</span>
-        : <a class={growing ? "warn" : ""} href="#leaks" onClick={(event) => { event.preventDefault(); change({ tab: "leaks" }); }}>{capital(leaks.verdict)}</a>}
-        {leaks !== null && leaks.suspects.rows.length > 0 && <span class="faint"> grew most: {leaks.suspects.rows.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
-        {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
+        : <a class={growing ? "warn" : ""} href="#leaks" onClick={(event) => { event.preventDefault(); change({ tab: "leaks" }); }}><VerdictText leaks={leaks} /></a>}
+        {leaks !== null && leaks.suspects.rows.length > 0 && <span class="faint sites">grew most: {leaks.suspects.rows.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
+        {growing && <span class="faint sites">{leaks.leaks.slice(0, 3).map(({ site }) => headline(site)).join(", ")}</span>}
       </p>
       <dl class="totals">
         <Total name="allocated" term="allocated" value={sized(totals.allocated)} />
@@ -188,7 +189,7 @@ function Multiples({ data }: { data: Data }) {
   const shown = span.value;
   return (
     <>
-      <p class="faint multiples-scale">each from 0 to {bytes(most)}, and from {timeText(shown.from, shown.to - shown.from)} to {timeText(shown.to, shown.to - shown.from)}</p>
+      <p class="faint multiples-scale">each from 0 to {bytes(most)}, and from {timeText(shown.from, (shown.to - shown.from) / 100)} to {timeText(shown.to, (shown.to - shown.from) / 100)}</p>
       <div class="multiples">
         {rows.map(({ name, live }, at) => (
           <figure>

@@ -4,6 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Site, SourceLine, SourceLines } from "../query/types";
 import { Message, Problem } from "../parts/messages";
+import { EndOf } from "../parts/end-of";
 import { ErrorBar, Sized, SizeCells } from "../parts/numbers";
 import { sourceLines } from "../query/page-data";
 import { meaning } from "../text/glossary";
@@ -37,7 +38,7 @@ export function Source() {
       <section class={`lines${lines.stale ? " stale" : ""}`} aria-label={file}>
         <div class="tools">
           <h2 class="break">{visible(file)}</h2>
-          {lines.answer && <span class="tools-right"><span>self <Sized size={lines.answer.sum} /></span>{lines.answer.total && <span>total <Sized size={lines.answer.total} /></span>}</span>}
+          {lines.answer && <span class="tools-right"><span class="apart">self <Sized size={lines.answer.sum} /></span>{lines.answer.total && <span>total <Sized size={lines.answer.total} /></span>}</span>}
         </div>
         {lines.error && <Problem text={lines.error} />}
         {lines.answer?.no_totals && <p class="faint prose">No totals: {lines.answer.no_totals}.</p>}
@@ -78,7 +79,7 @@ function Lines({ lines }: { lines: SourceLines }) {
   return (
     <>
       {problem && <Problem text={problem} />}
-      {!shown && !problem && <p class="faint prose">{config.mode === "serve" ? "The text of files is shown with heaptap serve --source-root DIR." : "The text of files is in a page that heaptap export writes --with-source --source-root DIR, and in that of heaptap serve --source-root DIR."}</p>}
+      {!shown && !problem && <p class="faint prose">The page has no text of this file. <code>heaptap serve --source-root DIR</code> shows it{config.mode === "serve" ? "." : <>, and <code>heaptap export --with-source --source-root DIR</code> puts it into the page.</>}</p>}
       <div class="table-box" tabIndex={0} role="region" aria-label="Lines">
         <table class="code">
           <thead><tr>
@@ -97,7 +98,7 @@ function Lines({ lines }: { lines: SourceLines }) {
                   {hasTotals && (known?.total ? <SizeCells size={known.total} errorLook="wide-only" /> : <><td class="num" /><td class="num err wide-only" /></>)}
                   <td class="bar-col">{bar && <ErrorBar size={bar} most={most} />}</td>
                   <td class="num faint">{number}</td>
-                  <td class="text" title={known?.functions.join(", ")}>{shown ? shown[number - 1] : known?.functions.map(visible).join(", ")}</td>
+                  <td class="text" title={known?.functions.join(", ")}>{shown ? shown[number - 1] : known && <EndOf text={known.functions.map(visible).join(", ")} />}</td>
                 </tr>
               );
             })}

@@ -4,6 +4,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { By, RowTable, Site, TableRow } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
+import { EndOf } from "../parts/end-of";
 import { blocksText, ErrorBar, SizeCells } from "../parts/numbers";
 import { RowFilter } from "../parts/row-filter";
 import { SitePanel } from "../parts/site-panel";
@@ -13,7 +14,7 @@ import { fileName, saveText } from "../saving/file";
 import { parts, sameSite, siteKey, siteOf } from "../text/sites";
 import { meaning } from "../text/glossary";
 import { count, grouped, percent } from "../text/units";
-import { rowTitle } from "../text/words";
+import { capital, rowTitle } from "../text/words";
 import { useQuery } from "../view/ask";
 import { setActive } from "../view/commands";
 import { isThinned } from "../view/exact";
@@ -46,15 +47,14 @@ export function Table() {
   if (hotBy) {
     return (
       <section class="rows" aria-label="Hot fragments">
-        <Tools title={`Hot fragments by ${hotBy}`} by={hotBy} bys={TREE_BYS} />
-        <Hot by={hotBy} />
+        <Hot by={hotBy} tools={(onSave) => <Tools title={`Hot fragments by ${hotBy}`} by={hotBy} bys={TREE_BYS} onSave={onSave} />} />
       </section>
     );
   }
   return (
     <div class={current.row ? "with-panel" : ""}>
       <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
-        <Tools title={`${metricTitle(answer?.metric ?? "")} by ${rowTitle(current.by, current.sites)}`} by={current.by} bys={BYS} onSave={saveTable} />
+        <Tools title={`${capital(metricTitle(answer?.metric ?? ""))} by ${rowTitle(current.by, current.sites)}`} by={current.by} bys={BYS} onSave={saveTable} filter />
         {error && <Problem text={error} />}
         {table?.no_totals && <p class="faint prose">No totals: {table.no_totals}.</p>}
         {table && table.total.samples === 0 && <NothingSelected />}
@@ -127,24 +127,33 @@ function Row({ row, hasTotals, hasBlocks, byTotal, most }: { row: TableRow; hasT
       <td class="num wide-only">{percent(byTotal ? row.total_share : row.share)}</td>
       <td class="bar-col">{bar && <ErrorBar size={bar} most={most} />}</td>
       {hasBlocks && <td class="num wide-only" title={row.blocks ? `estimated from ${count(row.blocks.sampled, "block", "blocks")} of the page; ${count(row.samples, "sample", "samples")} in all` : ""}>{row.blocks && blocksText(row.blocks)}</td>}
-      <td class="name"><button type="button" class="plain" title={name}>{name}</button></td>
+      <td class="name"><button type="button" class="plain" title={name}><EndOf text={name} /></button></td>
       <td class="wide faint" title={more}>{more}</td>
     </tr>
   );
 }
 
-function Tools({ title, by, bys, onSave }: { title: string; by: By; bys: readonly By[]; onSave?: () => void }) {
+interface ToolsProps {
+  title: string;
+  by: By;
+  bys: readonly By[];
+  /** Saves what is shown; null while there is nothing. */
+  onSave: (() => void) | null;
+  filter?: boolean;
+}
+
+function Tools({ title, by, bys, onSave, filter }: ToolsProps) {
   const { hot } = view.value;
   return (
     <div class="tools">
       <h2>{title}</h2>
       <span class="tools-right">
-        {onSave && <RowFilter />}
+        {filter && <RowFilter />}
         <button type="button" aria-pressed={hot} title="Runs of calls under which much is allocated, as heaptap hot shows them" onClick={() => change({ hot: !hot, row: null })}>hot fragments</button>
         <label>rows <select aria-label="What a row is" value={by} onChange={(event) => change({ by: event.currentTarget.value as By, row: null })}>
           {bys.map((each) => <option value={each}>{each}</option>)}
         </select></label>
-        {onSave && <button type="button" title="Save all rows with this filter, in this order, as comma-separated values" onClick={onSave}>CSV</button>}
+        {onSave && <button type="button" title={`Save all ${hot ? "fragments" : "rows with this filter, in this order,"} as comma-separated values`} onClick={onSave}>CSV</button>}
       </span>
     </div>
   );

@@ -59,7 +59,7 @@ function Plot({ all, layers, colours, number, onHover }: PlotProps) {
   const y = (size: number) => HEIGHT - (size / most) * HEIGHT;
   const point = (at: number, size: number) => `${(places[at]! * WIDTH).toFixed(1)},${y(size).toFixed(2)}`;
   const lines: number[] = [];
-  for (let size = 0; size <= most; size += step(most, 4, BYTE_STEPS)) lines.push(size);
+  for (let size = 0; size <= most; size += step(most, 5, BYTE_STEPS)) lines.push(size);
   let below = all.map(() => 0);
   const areas = layers.map(({ name, bytes: sizes }, layer) => {
     const upper = below.map((edge, at) => edge + sizes[at]!);
@@ -111,7 +111,7 @@ function Mark({ snapshot, at, places, current }: { snapshot: Snapshot; at: numbe
 function Legend({ layers, colours, number, by }: { layers: readonly Series[]; colours: readonly string[]; number: number; by: string }) {
   return (
     <div class="legend">
-      <p class="legend-head faint"><span>{by}</span><span>{number > 0 ? `snapshot ${number + 1}, and since the one before` : "snapshot 1"}</span></p>
+      <p class="legend-head faint"><span class="legend-name">{by}</span><span class="sized">in snapshot {number + 1}</span>{number > 0 && <span class="legend-change">since {number}</span>}</p>
       <ul>
         {layers.map(({ name, bytes: sizes }, layer) => {
           const change = number > 0 ? sizes[number]! - sizes[number - 1]! : 0;
@@ -120,7 +120,7 @@ function Legend({ layers, colours, number, by }: { layers: readonly Series[]; co
               <i class="swatch" style={{ background: colours[layer] ?? "" }} />
               <span class="legend-name" title={visible(name)}>{visible(name)}</span>
               <span class="sized">{bytes(sizes[number] ?? 0)}</span>
-              {number > 0 && <span class="sized legend-change faint">{change === 0 ? "" : signedBytes(change)}</span>}
+              {number > 0 && <span class="sized legend-change faint">{change === 0 ? "=" : signedBytes(change)}</span>}
             </li>
           );
         })}

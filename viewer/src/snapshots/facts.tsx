@@ -2,7 +2,7 @@
 
 import { visible } from "../text/sites";
 import { bytes, count, shortDuration } from "../text/units";
-import { change, changeHeap, config } from "../view/store";
+import { change, changeHeap, config, traces } from "../view/store";
 import { snapshots } from "./document";
 import type { Snapshot } from "./types";
 
@@ -10,6 +10,14 @@ import type { Snapshot } from "./types";
 export function momentText(micros: number): string {
   const date = new Date(micros / 1000);
   return Number.isNaN(date.getTime()) ? "at an unknown time" : `${date.toISOString().slice(0, 23).replace("T", " ")} UTC`;
+}
+
+/** When that is in a trace, or how long after its last event. */
+function whenIn(trace: number, at: number): string {
+  const name = baseName(config.traces[trace]?.name ?? "the trace");
+  const state = traces.value[trace];
+  const after = state && "info" in state ? at - state.info.duration_us : 0;
+  return after > 0 ? `${shortDuration(after)} after the last event of ${name}` : `${shortDuration(at)} into ${name}`;
 }
 
 /** The file of a path. */
@@ -34,7 +42,7 @@ export function SnapshotFacts({ snapshot, number }: { snapshot: Snapshot; number
           {snapshot.taken_us !== null && <span>taken {momentText(snapshot.taken_us)}</span>}
           {snapshot.reason && <span>{visible(snapshot.reason)}</span>}
           {trace !== null && at !== null && (
-            <span><button type="button" class="plain link" title="What was alive then, by the trace" onClick={() => change({ tab: "overview", trace, metric: "at", at })}>{shortDuration(at)} into {baseName(config.traces[trace]?.name ?? "the trace")}</button></span>
+            <span><button type="button" class="plain link" title="What was alive then, by the trace" onClick={() => change({ tab: "overview", trace, metric: "at", at })}>{whenIn(trace, at)}</button></span>
           )}
         </span>
       </div>

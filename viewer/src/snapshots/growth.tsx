@@ -8,7 +8,7 @@ import { baseName } from "./facts";
 import type { Growth, PairGrowth } from "./types";
 
 const ROWS: Record<string, string> = {
-  variable: "Variables, by what only they hold",
+  variable: "Variables, stack frames and other holders, by what only they hold",
   block: "Blocks that are alike, by what they take themselves",
   set: "Blocks that are alike and held alike, by what they retain",
 };
@@ -33,7 +33,7 @@ export function GrowthTable({ growths, number }: { growths: readonly PairGrowth[
   return (
     <section class="diff" aria-label="Difference">
       <div class="tools">
-        <p class="sentence">reachable {bytes(before.reachable.bytes)} → {bytes(after.reachable.bytes)}: {change === 0 ? "no change" : `${change > 0 ? "▲" : "▼"} ${signedBytes(change)}`}</p>
+        <p class="sentence">Reachable: {bytes(before.reachable.bytes)} → {bytes(after.reachable.bytes)}, {change === 0 ? "no change" : `${change > 0 ? "▲" : "▼"} ${signedBytes(change)}`}</p>
         <span class="tools-right">
           <label>compared with <select aria-label="Compared with" value={String(from === number ? to : from)} onChange={(event) => changeHeap({ since: Number(event.currentTarget.value) })}>
             {snapshots.value.map(({ name }, at) => (at === number ? null : <option value={String(at)}>{`${at + 1}. ${baseName(name)}${at === number - 1 ? ", the one before" : ""}`}</option>))}

@@ -55,7 +55,7 @@ export function Holders({ snapshot }: { snapshot: Snapshot }) {
         onFocus={(path) => changeHeap({ within: namesOf(path), cell: [] })}
       />
       <p class="key faint">
-        <span><i class="swatch" style={{ background: heldColour("", true) }} /> holders: variables, stack frames, …</span>
+        <span><i class="swatch" style={{ background: heldColour("", true) }} /> holders, such as variables and stack frames</span>
         <span><i class="swatch" style={{ background: heldColour("", false) }} /> blocks that are alike and held alike</span>
         <span><i class="swatch joined" /> small ones joined</span>
         <span>double click or Enter focuses, / searches</span>

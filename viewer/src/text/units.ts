@@ -19,6 +19,12 @@ export function bytes(count: number): string {
   return `${fixed(value, unit === 0 ? 0 : 1)} ${UNITS[unit]}`;
 }
 
+/** The same in three digits or so, rounded up. */
+export function roundBytes(count: number): string {
+  const [value = "", unit = ""] = bytes(count).split(" ");
+  return Number(value) < 100 ? `${value} ${unit}` : `${Math.ceil(Number(value))} ${unit}`;
+}
+
 /** The same with a sign. */
 export function signedBytes(count: number): string {
   return `${count < 0 ? "−" : "+"}${bytes(Math.abs(count))}`;
@@ -60,7 +66,9 @@ export function sizeColumns(size: Size): [string, string] {
 
 /** A share with its standard error, if that is known. */
 export function shared(part: Part): string {
-  return part.error === null ? percent(part.share) : `${percent(part.share)} ± ${percent(part.error)}`;
+  if (part.error === null) return percent(part.share);
+  // No estimate is without an error.
+  return `${percent(part.share)} ± ${part.error > 0 && part.error < 5e-5 ? "<0.01 %" : percent(part.error)}`;
 }
 
 /** A duration to three digits or so. */
@@ -76,6 +84,7 @@ export function shortDuration(micros: number): string {
 
 /** A time since the start, with as many digits as tell it from one that is `apart` from it. */
 export function timeText(micros: number, apart: number): string {
+  if (micros === 0) return "0";
   const [unit, name] = micros < 1e3 ? [1, "µs"] : micros < 1e6 ? [1e3, "ms"] : micros < 6e7 ? [1e6, "s"] : [6e7, "min"];
   const digits = Math.max(0, Math.ceil(Math.log10(unit / Math.max(1, apart))) + 1);
   return `${fixed(micros / unit, unit === 1 ? 0 : Math.min(8, digits))} ${name}`;

@@ -60,7 +60,7 @@ export function ZoomStrip({ duration }: { duration: number }) {
         />
       </div>
       <p class="zoom-text faint">
-        <span>{shortDuration(to - from)} from {timeText(from, to - from)}, of {shortDuration(duration)}</span>
+        <span>{timeText(from, (to - from) / 10)} – {timeText(to, (to - from) / 10)} of {shortDuration(duration)}</span>
         <button type="button" class="plain link" title="Show the whole run (0)" onClick={showWholeRun}>whole run</button>
       </p>
     </div>

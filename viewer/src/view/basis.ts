@@ -25,12 +25,12 @@ export const basis = computed(() => {
 /** What a person should know about that; null if every block counts whatever is asked. */
 export const basisNote = computed(() => {
   if (info.value === null) return null;
-  const { blocks_one_in: kept, limits: { objects_followed_one_in: followed } } = info.value;
+  const { blocks_one_in: kept, limits: { objects_followed_one_in: followed, samples_missing_from_callers: missing }, table_lacks_callers: lacks } = info.value;
   const some = followed > 1 ? `So much was alive that one in ${grouped(followed)} small blocks was followed; errors include that.` : null;
   if (fromReading.value || kept <= followed) return some;
   const all = followed > 1 ? `those of one in ${grouped(followed)} small blocks, since so much was alive` : "those of all blocks";
   const table = `from one in ${grouped(kept)} small blocks, which the page has`;
   return fromTable.value
     ? `These figures come ${table}; errors include that. Without a filter, and without a chosen time, they are ${all}.`
-    : `These figures are ${all}. With a filter, and at a chosen time, they come ${table}; errors include that.`;
+    : `These figures are ${all}. With a filter, ${missing > 0 && !lacks ? "at a chosen time, in the call tree and as totals" : "and at a chosen time"}, they come ${table}; errors include that.`;
 });

@@ -72,10 +72,14 @@ function show(next: View): void {
   view.value = next;
 }
 
+/** What the cells of the flame depend on: another flame is shown whole. */
+const FLAME: readonly (keyof View)[] = ["trace", "metric", "at", "sites", "chips", "focus", "invert", "treeBy"];
+
 /** Changes the view. */
 export function change(changes: Partial<View>, how: How = "step"): void {
   const last = encodeView(view.value);
-  const next = { ...view.value, ...changes };
+  const isOther = FLAME.some((key) => key in changes);
+  const next = { ...view.value, ...(isOther ? { across: null } : {}), ...changes };
   const fragment = encodeView(next);
   const within = how === "within" || (how !== "step" && how === gesture);
   if (how !== "within") gesture = how;

@@ -46,6 +46,8 @@ export interface View {
   selected: readonly Site[];
   invert: boolean;
   treeBy: TreeBy;
+  /** The part of the flame's width that is shown, in parts of 10⁸; null is all of it. */
+  across: readonly [number, number] | null;
   search: string;
   /** What a row of the table is, and the row that is open. */
   by: By;
@@ -85,6 +87,7 @@ export const DEFAULTS: View = {
   selected: [],
   invert: false,
   treeBy: "function",
+  across: null,
   search: "",
   by: "function",
   row: null,
@@ -157,6 +160,7 @@ export function encodeView(view: View): string {
   put("selected", encodePath(view.selected), "");
   put("invert", view.invert ? 1 : 0, 0);
   put("frames", view.treeBy, DEFAULTS.treeBy);
+  if (view.across) parts.push(`across=${view.across.join("-")}`);
   put("search", encodeURIComponent(view.search), "");
   put("by", view.by, DEFAULTS.by);
   put("row", view.row ? encodeSite(view.row) : "", "");
@@ -196,6 +200,7 @@ export function decodeView(fragment: string): View {
       selected: () => (view.selected = decodePath(value)),
       invert: () => (view.invert = value === "1"),
       frames: () => (view.treeBy = one(value, TREE_BYS, DEFAULTS.treeBy)),
+      across: () => (view.across = decodeSpan(value)),
       search: () => (view.search = decoded(value)),
       by: () => (view.by = one(value, BYS, DEFAULTS.by)),
       row: () => (view.row = decodeSite(value)),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_report::figures::units::percent;
+use heaptap_report::figures::units::{count, percent};
 use heaptap_report::figures::{FragmentFrame, Fragments, HotLimits, fragments, sized};
 use heaptap_report::{Depth, Options, SiteFrame};
 
@@ -110,8 +110,9 @@ fn text(found: &Fragments, layout: Layout) -> String {
     }
     if samples_missing > 0 {
         let note = format!(
-            "There are too many call paths to keep all: up to {samples_missing} samples are \
-             missing from a fragment."
+            "There are too many call paths to keep all: the rarest, each of {} at most, are at \
+             (light call paths), without their callers.",
+            count(samples_missing, "sample", "samples")
         );
         let _ = writeln!(text, "\n{}", layout.faint(&lines(&note)));
     }

@@ -68,8 +68,19 @@ fn where_callers_are_lost_totals_come_from_the_table_or_are_not_given() {
         assert_eq!(source["total"].is_object(), has_totals);
         let rows = table["rows"].as_array().unwrap();
         assert!(rows.iter().all(|row| row["total"].is_object() == has_totals), "{rows:?}");
+        let tree = trial.ask(&json!({"q": "tree", "by": "function", "fold": true, "most": 10_000}));
+        assert_eq!(tree["total"]["bytes"], table["total"]["bytes"]);
+        let sites = tree["sites"].as_array().unwrap();
+        let is_light = |site: &Value| site["name"] == "(light call paths)";
+        assert_eq!(sites.iter().any(is_light), !has_totals, "{sites:?}");
         if !has_totals {
             continue;
+        }
+        // The panel of a row says what the row does.
+        for row in rows.iter().take(2) {
+            let site = json!({"name": row["name"], "file": row["file"]});
+            let ask = json!({"q": "site", "by": "function", "site": site, "levels": 2});
+            assert_eq!(trial.ask(&ask)["total"], row["total"], "{row}");
         }
         let bytes = |of: &Value| of["bytes"].as_f64().unwrap();
         assert!(rows.iter().all(|row| bytes(&row["total"]) >= bytes(row)), "{rows:?}");

@@ -168,7 +168,7 @@ pub struct Others {
 pub struct Limits {
     /// One in this many objects was tracked.
     pub objects_followed_one_in: u64,
-    /// The most samples that can be missing from a caller.
+    /// The most samples of a call path that was joined with others, without its callers; 0 if none was.
     pub samples_missing_from_callers: u64,
 }
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_export::{ExportInput, Format};
+use heaptap_report::figures::units::count;
 use heaptap_report::{Metric, Options, StackShape};
 
 use crate::analysis::aggregate::AggregatedTrace;
@@ -59,8 +60,8 @@ use target::{Source, Target, TraceTarget, formats};
 ///
 /// Takes less than 500 MB of memory, whatever the trace. At most 250,000 call
 /// paths are written. If there are more, the lightest are joined by their
-/// innermost function under "(light call paths)", and a message gives the most
-/// samples that can be missing from a caller.
+/// innermost function under "(light call paths)", without their callers, and a message
+/// says how many samples each of them has at most.
 ///
 /// With `--to parquet`, OUT is a directory: a data set of tables to which each trace adds its own
 /// files, partitioned by host and day, and where it replaces those that it added before. Every block
@@ -267,9 +268,10 @@ impl Export {
         say_omitted(trace.name(), &omitted);
         if let missing @ 1.. = trace.aggregate.missing_from_paths() {
             say(&format!(
-                "{}: too many call paths to keep all: light ones are under (light call paths), \
-                 and up to {missing} samples are missing from a caller",
-                trace.name()
+                "{}: too many call paths to keep all: the rarest, each of {} at most, are under \
+                 (light call paths), without their callers",
+                trace.name(),
+                count(missing, "sample", "samples")
             ));
         }
         Ok(trace.verdict().max(sidecars.findings.borrow().report()))

@@ -296,8 +296,8 @@ fn notes(figures: &Figures) -> Vec<String> {
     }
     if limits.samples_missing_from_callers > 0 {
         notes.push(format!(
-            "There are too many call paths to keep all: up to {} samples are missing from a caller.",
-            limits.samples_missing_from_callers
+            "There are too many call paths to keep all: callers lack the rarest, each of {} at most.",
+            count(limits.samples_missing_from_callers, "sample", "samples")
         ));
     }
     notes

@@ -78,21 +78,25 @@ pub fn compare(findings: &mut [Finding], analysis: &HeapAnalysis, earlier: &Heap
 fn grown(growth: Growth) -> String {
     let size = |change: i64| bytes(change.unsigned_abs() as f64);
     let way = |change: i64| if change > 0 { "grown" } else { "shrunk" };
-    let blocks = format!("{:+} blocks", growth.elements);
+    let more = if growth.elements < 0 { "fewer" } else { "more" };
+    let blocks = match growth.elements {
+        0 => "as many blocks".to_owned(),
+        by => format!("{} {more}", count(by.unsigned_abs(), "block", "blocks")),
+    };
     match (growth.retained_bytes, growth.outside_bytes) {
         (0, 0) => ". It has not grown since the earlier snapshot".to_owned(),
         (0, outside) => format!(
-            ". Since the earlier snapshot it has {} by {} outside the heap and {blocks}",
+            ". Since the earlier snapshot it has {} by {} outside the heap, with {blocks}",
             way(outside),
             size(outside)
         ),
         (inside, 0) => format!(
-            ". Since the earlier snapshot it has {} by {} and {blocks}",
+            ". Since the earlier snapshot it has {} by {}, with {blocks}",
             way(inside),
             size(inside)
         ),
         (inside, outside) => format!(
-            ". Since the earlier snapshot it has {} by {} and {blocks}, and {} by {} outside the heap",
+            ". Since the earlier snapshot it has {} by {}, with {blocks}, and {} by {} outside the heap",
             way(inside),
             size(inside),
             way(outside),

@@ -5,6 +5,7 @@ use heaptap_graph::{
 };
 
 use crate::escape::Escaped;
+use crate::names::shown;
 
 /// Names, escaped.
 #[derive(Clone, Copy)]
@@ -22,6 +23,11 @@ impl<'a> Titles<'a> {
         Titles { analysis, names: Names::new(&analysis.graph) }
     }
 
+    /// A call, with the function's name as the trace's rows have it.
+    fn code(&self, return_address: u64) -> String {
+        escaped(&shown(&self.names.code(return_address)))
+    }
+
     /// A holder by itself.
     fn plain(&self, holder: HolderId) -> String {
         escaped(&self.names.holder(self.analysis.holders.name(holder)))
@@ -33,7 +39,7 @@ impl<'a> Titles<'a> {
         let within = || self.plain(holders.parent(holder));
         match holders.name(holder) {
             HolderName::Frame { depth, return_address } => {
-                let code = escaped(&self.names.code(return_address));
+                let code = self.code(return_address);
                 format!("{code}, frame {depth} of {}", within())
             }
             HolderName::Handlers { fiber, return_address } => {
@@ -51,7 +57,7 @@ impl<'a> Titles<'a> {
     fn run_by(&self, return_address: u64) -> String {
         match return_address {
             0 => String::new(),
-            known => format!(", run by {}", escaped(&self.names.code(known))),
+            known => format!(", run by {}", self.code(known)),
         }
     }
 
@@ -60,7 +66,7 @@ impl<'a> Titles<'a> {
         let holders = &self.analysis.holders;
         match holders.name(holder) {
             HolderName::Frame { return_address, .. } => {
-                let code = escaped(&self.names.code(return_address));
+                let code = self.code(return_address);
                 format!("{code}, {}", self.plain(holders.parent(holder)))
             }
             HolderName::Handlers { return_address, .. } => {
