@@ -50,8 +50,11 @@ impl Paths {
     pub(crate) fn prune(&mut self, is_own: impl Fn(u32) -> bool) -> PathMoves {
         let own = self.own_nodes(|| is_own);
         let weights = self.weights();
-        let mut table = self.table.take();
-        let needed = table.as_mut().map(|table| table.needed_nodes(self)).unwrap_or_default();
+        // Where the table needs more than is kept, no figure is taken from its callers, so none stay for it.
+        let table = self.table.take();
+        let table = table.and_then(|table| Some((table.needed_nodes(self)?, table)));
+        let (needed, mut table) = table.unzip();
+        let needed = needed.unwrap_or_default();
         let is_needed = |node: usize| needed.get(node).copied().unwrap_or(false);
         let mut ordered = weights.clone();
         let keep = self.links.len() / 2;
@@ -97,12 +100,12 @@ impl Paths {
         let to: Vec<u32> = paths.collect();
         // Innermost frames are never dropped. If they alone fill the tree, it must grow,
         // or it would be pruned for each of them.
-        tree.most.nodes = tree.most.nodes.max(tree.links.len() * 2);
-        tree.most.paths = tree.most.paths.max(tree.nodes.len() * 2);
+        tree.most.nodes = tree.most.nodes.max(tree.links.len() / 2 * 3);
+        tree.most.paths = tree.most.paths.max(tree.nodes.len() / 2 * 3);
         if let Some(table) = &mut table {
             table.move_paths(&to, tree.nodes.len());
         }
-        tree.table_lacks_callers = table.as_ref().is_none_or(|table| table.is_incomplete());
+        tree.table_lacks_callers = table.is_none();
         tree.table = table;
         let moves = PathMoves { to, count: tree.nodes.len() };
         *self = tree;

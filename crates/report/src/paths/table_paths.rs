@@ -26,15 +26,12 @@ pub(crate) struct TablePaths {
     blocks: [u64; LEVELS],
     /// For each path the level after the last at which it has a row; 0 if it has none.
     until: Vec<u8>,
-    /// Some rows have lost their callers.
-    is_incomplete: bool,
 }
 
 impl TablePaths {
     /// Those of a table of at most so many rows.
     pub(crate) fn new(most: usize) -> Self {
-        let (blocks, until) = ([0; LEVELS], Vec::new());
-        TablePaths { most, most_nodes: MOST_NODES, blocks, until, is_incomplete: false }
+        TablePaths { most, most_nodes: MOST_NODES, blocks: [0; LEVELS], until: Vec::new() }
     }
 
     /// A block of this path is allocated.
@@ -59,29 +56,19 @@ impl TablePaths {
         (0..LEVELS).rev().find(too_many).map_or(0, |level| level + 1)
     }
 
-    /// Whether each node of a tree leads to a row of the table. If these are too many, rows lose
-    /// their callers.
-    pub(super) fn needed_nodes(&mut self, paths: &Paths) -> Vec<bool> {
-        let mut until = vec![0_u8; paths.links.len()];
-        for (&node, &of_path) in paths.nodes.iter().zip(&self.until) {
-            until[node as usize] = of_path;
-        }
-        let mut nodes = [0_usize; LEVELS + 1];
-        // The number of a parent is below those of its children.
-        for node in (1..until.len()).rev() {
-            let parent = paths.links[node].parent as usize;
-            until[parent] = until[parent].max(until[node]);
-            nodes[usize::from(until[node])] += 1;
-        }
+    /// Whether each node of a tree leads to a row of the table. `None` if these are too many to be kept.
+    pub(super) fn needed_nodes(&self, paths: &Paths) -> Option<Vec<bool>> {
         let level = self.level();
-        let mut sum = 0;
-        let too_many = |&until: &usize| {
-            sum += nodes[until];
-            sum > self.most_nodes
-        };
-        let first = (level + 1..=LEVELS).rev().find(too_many).map_or(level + 1, |it| it + 1);
-        self.is_incomplete |= first > level + 1;
-        until.into_iter().map(|until| usize::from(until) >= first).collect()
+        let mut needed = vec![false; paths.links.len()];
+        for (&node, &until) in paths.nodes.iter().zip(&self.until) {
+            needed[node as usize] = usize::from(until) > level;
+        }
+        // The number of a parent is below those of its children.
+        for node in (1..needed.len()).rev() {
+            needed[paths.links[node].parent as usize] |= needed[node];
+        }
+        let count = needed.iter().filter(|&&needed| needed).count();
+        (count <= self.most_nodes).then_some(needed)
     }
 
     /// Renumbers paths. Those that become one have the rows of all.
@@ -92,11 +79,6 @@ impl TablePaths {
             *into = (*into).max(of_path);
         }
         self.until = until;
-    }
-
-    /// Whether some rows of the table have lost their callers.
-    pub(crate) fn is_incomplete(&self) -> bool {
-        self.is_incomplete
     }
 }
 
