@@ -15,6 +15,11 @@ pub(crate) fn sum(aggregate: &Aggregate, metric: Metric, samples: u64) -> Sum {
     Sum { samples, size: Size::from(aggregate.estimate(metric, samples)) }
 }
 
+/// Bytes for each sample.
+pub(crate) fn unit(aggregate: &Aggregate) -> f64 {
+    aggregate.scale().word_bytes / aggregate.scale().rate
+}
+
 /// An answer, and whether it is what a reading of the trace would give.
 #[derive(Serialize)]
 pub(crate) struct Stated<T> {

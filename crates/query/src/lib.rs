@@ -9,7 +9,8 @@
 //! - `block_rows` and `evolution` sort the blocks of an archive into rows and over time,
 //!   `block_counts` counts them, and `totals` says what rows have with all that they call.
 //! - `traces` has the aggregates: that of the whole trace, and those of selections,
-//!   the last of which are kept.
+//!   the last of which are `kept`, as are the rows of a table (`table_rows`) and where sites are
+//!   `on_stacks`.
 //! - `info`, `report`, `table`, `timeline`, `heat_map`, `tree`, `site`, `leaks`, `diff` and
 //!   `source` each answer one kind of request.
 //! - `exact` finds which reading a request needs, if it is not to come from the table.
@@ -27,13 +28,16 @@ mod evolution;
 mod exact;
 mod heat_map;
 mod info;
+mod kept;
 mod leaks;
+mod on_stacks;
 mod report;
 mod request;
 mod selection;
 mod site;
 mod source;
 mod table;
+mod table_rows;
 mod timeline;
 mod totals;
 mod traces;

@@ -6,8 +6,6 @@ use heaptap_report::{Metric, SiteFrame};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::table::TableShape;
-
 /// The blocks that count, in the words of the command line's filters.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -99,6 +97,32 @@ impl Default for TreeShape {
         let focus = Vec::new();
         TreeShape { invert: false, focus, fold: true, min_share: 0.001, most: 20_000 }
     }
+}
+
+/// By what rows are sorted.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SortedBy {
+    /// What the row allocates itself.
+    #[default]
+    #[serde(rename = "self")]
+    Own,
+    Total,
+    Blocks,
+    Name,
+    /// What is said about the name: its file, or the function of a location.
+    More,
+}
+
+/// Which rows are wanted, and in which order.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TableShape {
+    pub(crate) top: usize,
+    pub(crate) sort: SortedBy,
+    pub(crate) ascending: bool,
+    /// Only rows that contain it. Upper case in it makes case count.
+    pub(crate) text: String,
 }
 
 /// The two traces of a comparison.

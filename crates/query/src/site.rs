@@ -8,13 +8,12 @@ use heaptap_report::{Aggregate, CallTree, Metric, SelectedBlock, SiteFrame, Site
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use crate::answer::{Stated, json, sum};
+use crate::answer::{Stated, json, sum, unit};
 use crate::block_rows::Inside;
 use crate::report::needs_frames;
 use crate::request::TraceRequest;
 use crate::totals::{Counted, Counting, times};
 use crate::traces::Traces;
-use crate::tree::unit;
 use calls::{CallRow, callees, callers, outermost};
 
 /// The most levels of callers and callees.

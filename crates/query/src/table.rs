@@ -8,40 +8,15 @@ use std::rc::Rc;
 use heaptap_report::figures::{Others, Sum, by_name, share};
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Archive, Counts, Metric, SelectedRows, SiteFrame, StackSites};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::answer::{Stated, json};
-use crate::block_counts::{BlockCount, block_counts};
+use crate::block_counts::block_counts;
 use crate::block_rows::Rows;
-use crate::request::TraceRequest;
+use crate::request::{SortedBy, TableShape, TraceRequest};
+use crate::table_rows::{AllRows, TableRow};
 use crate::totals::{Counted, Counting};
 use crate::traces::Traces;
-
-/// By what rows are sorted.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SortedBy {
-    /// What the row allocates itself.
-    #[default]
-    #[serde(rename = "self")]
-    Own,
-    Total,
-    Blocks,
-    Name,
-    /// What is said about the name: its file, or the function of a location.
-    More,
-}
-
-/// Which rows are wanted, and in which order.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct TableShape {
-    pub(crate) top: usize,
-    pub(crate) sort: SortedBy,
-    pub(crate) ascending: bool,
-    /// Only rows that contain it. Upper case in it makes case count.
-    pub(crate) text: String,
-}
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "RowTable"))]
@@ -62,31 +37,6 @@ pub(crate) struct TableAnswer {
     total: Sum,
     /// Why no row has a total. Rows that are no frames call nothing, and have none either.
     no_totals: Option<&'static str>,
-}
-
-#[derive(Clone, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub(crate) struct TableRow {
-    #[serde(flatten)]
-    site: Site,
-    /// What it allocates itself, with the library code that it calls if sites are own code.
-    #[serde(flatten)]
-    sum: Sum,
-    share: f64,
-    /// With all that it calls: what is allocated while it is on the stack.
-    total: Option<Sum>,
-    total_share: f64,
-    /// Of what it allocates itself.
-    blocks: Option<BlockCount>,
-}
-
-/// All rows of a request, in no order.
-pub(crate) struct AllRows {
-    rows: Vec<TableRow>,
-    total: Sum,
-    no_totals: Option<&'static str>,
-    metric: String,
-    exact: bool,
 }
 
 pub(crate) fn table(

@@ -9,13 +9,12 @@ use heaptap_report::rows::{By, Grouping, Site};
 use heaptap_report::{Aggregate, Archive, Estimate, Metric};
 use serde::Serialize;
 
-use crate::answer::{Stated, json, sum};
+use crate::answer::{Stated, json, sum, unit};
 use crate::block_rows::{Inside, Rows};
 use crate::evolution::{Counted, Evolution, Range, Steps, evolutions};
 use crate::report::needs_frames;
 use crate::request::{TraceRequest, Within};
 use crate::traces::Traces;
-use crate::tree::unit;
 
 /// The most rows that have a line of their own.
 const MOST_SERIES: usize = 64;

@@ -2,38 +2,19 @@
 //! there are no totals where that is so.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use heaptap_report::figures::{Sum, TraceFigures};
-use heaptap_report::rows::{By, Site};
-use heaptap_report::{Aggregate, Archive, Estimate, FileLines, Metric, SiteTotal, StackSites};
+use heaptap_report::rows::Site;
+use heaptap_report::{Aggregate, Archive, Estimate, Metric, SiteTotal};
 
+use crate::answer::unit;
 use crate::request::TraceRequest;
-use crate::traces::{Found, Kept, Traces};
-use crate::tree::unit;
+use crate::traces::{Found, Traces};
 
 /// Why a table has no totals.
 const NO_TOTALS: &str = "this trace has so many call paths that the callers of the rare ones are not here, \
                          so totals with all that is called would be too small; heaptap report --filter NAME \
                          gives that of one function";
-
-/// The most tables of sites, and of the lines of files, that are kept.
-const KEPT: usize = 1;
-
-/// Where sites occur on the stacks of a trace. It depends on no filter, so it is made once.
-#[derive(Default)]
-pub(crate) struct OnStacks {
-    rows: Kept<(usize, By), Rc<StackSites>>,
-    lines: Kept<(usize, String), Rc<FileLines>>,
-}
-
-impl OnStacks {
-    /// A trace has grown.
-    pub(crate) fn forget(&mut self, trace: usize) {
-        self.rows.retain(|(of, _)| *of != trace);
-        self.lines.retain(|(of, _)| *of != trace);
-    }
-}
 
 /// The aggregate of which totals are counted.
 pub(crate) enum Counted {
@@ -228,29 +209,4 @@ fn added(one: Estimate, other: Estimate) -> Estimate {
     let above = (one.high - one.bytes).hypot(other.high - other.bytes);
     let error = one.error.hypot(other.error);
     Estimate { bytes, error, low: bytes - below, high: bytes + above }
-}
-
-impl Traces {
-    /// Where the sites of rows occur on the stacks of a trace.
-    pub(crate) fn stack_sites(&mut self, trace: usize, by: By) -> Result<Rc<StackSites>, String> {
-        if let Some(kept) = self.on_stacks.rows.find(&(trace, by)) {
-            return Ok(kept);
-        }
-        let archive = self.archive(trace)?;
-        let made = Rc::new(StackSites::new(&archive.aggregate, &archive.locations, by));
-        self.on_stacks.rows.add((trace, by), Rc::clone(&made), KEPT);
-        Ok(made)
-    }
-
-    /// The same of the lines of a file.
-    pub(crate) fn file_lines(&mut self, trace: usize, file: &str) -> Result<Rc<FileLines>, String> {
-        let key = (trace, file.to_owned());
-        if let Some(kept) = self.on_stacks.lines.find(&key) {
-            return Ok(kept);
-        }
-        let archive = self.archive(trace)?;
-        let made = Rc::new(FileLines::new(&archive.aggregate, &archive.locations, file));
-        self.on_stacks.lines.add(key, Rc::clone(&made), KEPT);
-        Ok(made)
-    }
 }

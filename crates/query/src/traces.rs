@@ -6,13 +6,15 @@ use std::sync::Arc;
 use heaptap_report::figures::{TableView, TraceFigures};
 use heaptap_report::rows::{By, Grouping};
 use heaptap_report::{
-    Aggregate, Archive, CallShape, Depth, Metric, Options, SelectedPaths, SelectedRows,
+    Aggregate, Archive, CallShape, Depth, FileLines, Metric, Options, SelectedPaths, SelectedRows,
+    StackSites,
 };
 
 use crate::block_rows::Rows;
+use crate::kept::Kept;
+use crate::on_stacks::OnStacks;
 use crate::request::{Filter, TraceRequest};
-use crate::table::AllRows;
-use crate::totals::OnStacks;
+use crate::table_rows::AllRows;
 
 /// The most aggregates that are kept for the next requests: a view asks for several
 /// things of one selection.
@@ -36,36 +38,6 @@ struct Key {
     from_table: bool,
 }
 
-/// What was made for the latest requests, by what it was made for; the latest used is the last.
-pub(crate) struct Kept<K, V>(Vec<(K, V)>);
-
-impl<K, V> Default for Kept<K, V> {
-    fn default() -> Self {
-        Kept(Vec::new())
-    }
-}
-
-impl<K: PartialEq, V: Clone> Kept<K, V> {
-    pub(crate) fn find(&mut self, key: &K) -> Option<V> {
-        let place = self.0.iter().position(|(kept, _)| kept == key)?;
-        self.0[place..].rotate_left(1);
-        self.0.last().map(|(_, value)| value.clone())
-    }
-
-    /// Adds one; at most so many stay.
-    pub(crate) fn add(&mut self, key: K, value: V, most: usize) {
-        if self.0.len() >= most {
-            self.0.remove(0);
-        }
-        self.0.push((key, value));
-    }
-
-    /// Drops what was made for other things than these.
-    pub(crate) fn retain(&mut self, is_kept: impl Fn(&K) -> bool) {
-        self.0.retain(|(key, _)| is_kept(key));
-    }
-}
-
 /// Open archives.
 #[derive(Default)]
 pub(crate) struct Traces {
@@ -78,7 +50,7 @@ pub(crate) struct Traces {
     rows: Kept<(usize, Grouping), Rc<Rows>>,
     /// What the filters select of a trace.
     selected: Kept<(usize, Filter), Selected>,
-    pub(crate) on_stacks: OnStacks,
+    on_stacks: OnStacks,
     /// The rows of the latest table: it is sorted and searched time and again.
     pub(crate) table: Kept<TraceRequest, Rc<AllRows>>,
 }
@@ -208,7 +180,7 @@ impl Traces {
         }
         let found = self.make(of, &key, is_read)?;
         self.aggregates.add(key, found.clone(), KEPT);
-        let kept = &mut self.aggregates.0;
+        let kept = self.aggregates.all_mut();
         let paths =
             |(_, found): &(Key, Found)| found.aggregate.as_ref().map_or(0, |it| it.path_count());
         while kept.len() > 2 && kept.iter().map(paths).sum::<usize>() > KEPT_PATHS {
@@ -245,7 +217,7 @@ impl Traces {
         let has_paths = |((trace, filter), _): &&((usize, Filter), Selected)| {
             *trace == of.trace && filter.has_patterns_of(&of.filter)
         };
-        let paths = match self.selected.0.iter().find(has_paths) {
+        let paths = match self.selected.iter().find(has_paths) {
             Some((_, kept)) => Rc::clone(&kept.paths),
             None => Rc::new(SelectedPaths::new(aggregate, locations, &selection)),
         };
@@ -281,6 +253,18 @@ impl Traces {
         let shape = archive.aggregate.call_shape(&archive.locations, grouping, fold);
         self.shapes.add(key, shape.clone(), SHAPES);
         Ok(shape)
+    }
+
+    /// Where the sites of rows occur on the stacks of a trace.
+    pub(crate) fn stack_sites(&mut self, trace: usize, by: By) -> Result<Rc<StackSites>, String> {
+        let archive = Arc::clone(&self.open(trace)?.archive);
+        Ok(self.on_stacks.sites(trace, &archive, by))
+    }
+
+    /// The same of the lines of a file.
+    pub(crate) fn file_lines(&mut self, trace: usize, file: &str) -> Result<Rc<FileLines>, String> {
+        let archive = Arc::clone(&self.open(trace)?.archive);
+        Ok(self.on_stacks.lines(trace, &archive, file))
     }
 
     /// A trace with the aggregate that was found.

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use heaptap_report::CallTree;
 use heaptap_report::figures::Sum;
 use heaptap_report::rows::Site;
-use heaptap_report::{Aggregate, CallTree};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -154,11 +154,6 @@ pub(crate) fn tree(
     };
     let exact = found.exact && counted.is_none_or(|counted| counted.is_exact());
     json(&Stated { answer, exact })
-}
-
-/// Bytes for each sample.
-pub(crate) fn unit(aggregate: &Aggregate) -> f64 {
-    aggregate.scale().word_bytes / aggregate.scale().rate
 }
 
 /// Walks a call tree in either direction.

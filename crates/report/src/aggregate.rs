@@ -10,9 +10,10 @@ use crate::flows::Flows;
 use crate::frames::Frames;
 use crate::growth::{Growth, SitePair};
 use crate::lifetimes::Lifetimes;
-use crate::own_code::{SiteFrame, SiteNodes};
+use crate::own_code::SiteFrame;
 use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_frame, source_of};
 use crate::peak::Peak;
+use crate::site_nodes::SiteNodes;
 use crate::timeline::Timeline;
 
 /// A metric of a path.
@@ -184,7 +185,7 @@ impl Aggregate {
 
     /// Makes the paths that there are known to [`Aggregate::growth`].
     pub(crate) fn add_series(&mut self, table: &LocationTable) {
-        let nodes = SiteNodes::new(self, table, SiteFrame::Own);
+        let nodes = self.site_nodes(table, SiteFrame::Own);
         let Aggregate { growth, paths, .. } = self;
         for path in 0..paths.count() as u32 {
             let node = paths.node(path);
@@ -400,9 +401,14 @@ impl Aggregate {
         })
     }
 
+    /// The nodes of the call tree that are sites.
+    pub(crate) fn site_nodes(&self, table: &LocationTable, site: SiteFrame) -> SiteNodes {
+        SiteNodes::new(&self.frames, &self.paths, table, site)
+    }
+
     /// The frame of each path that is its site.
     pub fn site_frames(&self, table: &LocationTable, site: SiteFrame) -> Vec<Frame> {
-        let nodes = SiteNodes::new(self, table, site);
+        let nodes = self.site_nodes(table, site);
         (0..self.counts.len() as u32)
             .map(|path| self.frame(nodes.of(self.paths.node(path))))
             .collect()

@@ -6,9 +6,10 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
-use crate::own_code::{SiteNodes, library_parts};
+use crate::library_runs::library_parts;
 use crate::paths::{Node, ROOT};
 use crate::rows::{Grouping, Site, Sites};
+use crate::site_nodes::SiteNodes;
 
 /// Numbers sites, and remembers those of each frame.
 pub(crate) struct SiteNumbers<'a> {
@@ -128,7 +129,7 @@ impl<'a> Outwards<'a> {
             aggregate,
             table,
             numbers: SiteNumbers::new(table, grouping),
-            nodes: SiteNodes::new(aggregate, table, grouping.site),
+            nodes: aggregate.site_nodes(table, grouping.site),
             library: HashMap::new(),
         }
     }

@@ -21,8 +21,9 @@ use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::Estimate;
 use crate::growth::{Growth, series_of};
 use crate::library_calls::LibraryCall;
-use crate::own_code::{SiteFrame, SiteNodes};
+use crate::own_code::SiteFrame;
 use crate::rows::{By, Grouping, Site};
+use crate::site_nodes::SiteNodes;
 use judged::Judged;
 pub use suspects::{Suspect, Suspects};
 use windows::FEWEST;
@@ -127,7 +128,7 @@ impl Aggregate {
         };
         let grouping = Grouping { by: By::Location, site: history.site };
         let mut numbers = SiteNumbers::new(table, grouping);
-        let nodes = SiteNodes::new(self, table, history.site);
+        let nodes = self.site_nodes(table, history.site);
         let sites = self.evidence(history, &nodes, &mut numbers);
         let mut found: Vec<Leak> = sites
             .iter()

@@ -22,7 +22,8 @@
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
 //!   error.
 //! - `own_code` decides which frames are library code; [`SiteFrame`] is whether a stack's site is its
-//!   innermost frame or the innermost of the program's own code.
+//!   innermost frame or the innermost of the program's own code, and `site_nodes` finds these in the call
+//!   tree. `library_runs` finds where own code calls libraries.
 //! - From an aggregate: [`rows`] groups by function, location, file, module, label,
 //!   domain or source; `stacks` lists whole call paths for exporters, and
 //!   `folding` folds the recursion in them; `callers` finds the
@@ -60,6 +61,7 @@ mod hot;
 mod ids;
 mod leaks;
 mod library_calls;
+mod library_runs;
 mod lifespans;
 mod lifetimes;
 mod live;
@@ -73,6 +75,7 @@ mod resolver;
 pub mod rows;
 mod select;
 mod site;
+mod site_nodes;
 mod stacks;
 mod sweeps;
 mod thinning;

@@ -5,7 +5,7 @@ use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::callers::SiteNumbers;
-use crate::own_code::{SiteFrame, SiteNodes};
+use crate::own_code::SiteFrame;
 use crate::paths::Node;
 use crate::rows::{By, Grouping, Site};
 
@@ -29,7 +29,7 @@ impl Aggregate {
         of: &[Site],
     ) -> Vec<Vec<LibraryCall>> {
         let mut numbers = SiteNumbers::new(table, Grouping { by, site: SiteFrame::Own });
-        let nodes = SiteNodes::new(self, table, SiteFrame::Own);
+        let nodes = self.site_nodes(table, SiteFrame::Own);
         let wanted: HashMap<u32, usize> =
             of.iter().enumerate().map(|(at, site)| (numbers.number(site.clone()), at)).collect();
         let mut sums: Vec<HashMap<u32, u64>> = vec![HashMap::new(); of.len()];

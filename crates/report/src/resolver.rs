@@ -5,6 +5,7 @@
 //! of the second is needed here, so that each half can run on a thread of its own, with
 //! [`ResolvedEvent`]s passed from one to the other.
 
+mod common_prefix;
 mod last_stacks;
 mod own_stacks;
 mod recent_sites;

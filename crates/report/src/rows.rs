@@ -7,8 +7,9 @@ use heaptap_trace::{LocationTable, NameId, NamedLocation, Source};
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::counts::Counts;
 use crate::depth::Depth;
+use crate::library_runs::library_parts;
 use crate::names::{module_of, shown};
-use crate::own_code::{SiteFrame, SiteNodes, library_parts};
+use crate::own_code::SiteFrame;
 pub use crate::site::Site;
 
 /// How the rows of a table are grouped.
@@ -193,7 +194,7 @@ impl Aggregate {
     ) -> Vec<Row> {
         let grouping = grouping.into();
         let sites = Sites::new(table, grouping);
-        let nodes = SiteNodes::new(self, table, grouping.site);
+        let nodes = self.site_nodes(table, grouping.site);
         // There may be a million paths, but hardly so many frames.
         let mut of_frames: Vec<Option<(Frame, Counts)>> = vec![None; self.frames.codes().len()];
         let mut of_others: HashMap<Frame, Counts> = HashMap::new();

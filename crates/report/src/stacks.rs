@@ -19,7 +19,7 @@ use crate::callers::SiteNumbers;
 use crate::counts::Counts;
 use crate::flows::Flow;
 use crate::folding::{Repeats, SiteTree, StackState, used};
-use crate::own_code::LibraryRuns;
+use crate::library_runs::LibraryRuns;
 use crate::rows::{By, Grouping, Site};
 
 /// How stacks are shortened.

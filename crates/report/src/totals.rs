@@ -10,7 +10,7 @@ use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::estimate::Estimate;
-use crate::own_code::library_parts;
+use crate::library_runs::library_parts;
 use crate::paths::{Node, ROOT};
 use crate::rows::{By, Site, Sites};
 

@@ -6,7 +6,7 @@ use super::selected::SelectedRows;
 use super::{BlockRow, BlockTable, EndKind, NEVER};
 use crate::aggregate::{Aggregate, Survivor};
 use crate::growth::{Growth, series_of};
-use crate::own_code::{SiteFrame, SiteNodes};
+use crate::own_code::SiteFrame;
 use crate::thinning::level_of;
 use heaptap_trace::{LocationTable, Source};
 
@@ -29,7 +29,7 @@ impl BlockTable {
         site: SiteFrame,
         selected: &SelectedRows,
     ) -> LiveHistory {
-        let nodes = SiteNodes::new(whole, locations, site);
+        let nodes = whole.site_nodes(locations, site);
         let mut growth = Growth::for_duration(whole.end);
         let (width, points) = (growth.width(), growth.points_until(whole.end));
         let series = whole.frames.codes().len() + 1;

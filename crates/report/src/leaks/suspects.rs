@@ -10,7 +10,6 @@ use super::{Evidence, History, live_of, sum};
 use crate::aggregate::{Aggregate, Metric};
 use crate::callers::SiteNumbers;
 use crate::estimate::{Estimate, Z95};
-use crate::own_code::SiteNodes;
 use crate::rows::{By, Grouping, Site};
 
 /// The most sites that are named.
@@ -48,7 +47,7 @@ impl Aggregate {
         let growth = history.growth;
         let grouping = Grouping { by: By::Location, site: history.site };
         let mut numbers = SiteNumbers::new(table, grouping);
-        let nodes = SiteNodes::new(self, table, history.site);
+        let nodes = self.site_nodes(table, history.site);
         // The point in the middle; a trace that has none begins with nothing.
         let middle = (growth.len() / 2).checked_sub(1);
         let since = middle.map_or(0, |middle| (middle as u64 + 1) * growth.width());

@@ -8,7 +8,7 @@
 use heaptap_trace::Code;
 
 use super::AllocationEvent;
-use super::last_stacks::common_prefix;
+use super::common_prefix::common_prefix;
 use super::recent_sites::RecentSites;
 use crate::frames::Frames;
 use crate::paths::{Node, Paths, ROOT};
