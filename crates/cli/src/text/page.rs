@@ -13,7 +13,8 @@ use serde::Serialize;
 
 /// Built from `viewer/` and `crates/query`; CI builds them again and compares.
 const TEMPLATE: &str = include_str!("../../../../viewer/built/page.html");
-const QUERY: &[u8] = include_bytes!("../../../../viewer/built/page.wasm");
+/// The query, compressed: the program has no other use for it than to put it into pages.
+const QUERY: &[u8] = include_bytes!("../../../../viewer/built/page.wasm.gz");
 
 /// How the page gets its traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -73,12 +74,8 @@ pub(crate) struct PageContents<'a> {
     pub(crate) sidecars: Option<&'a [u8]>,
 }
 
-/// The page. `gzip` compresses the query.
-pub(crate) fn page(
-    config: &PageConfig,
-    gzip: fn(&[u8]) -> Vec<u8>,
-    contents: &PageContents<'_>,
-) -> String {
+/// The page.
+pub(crate) fn page(config: &PageConfig, contents: &PageContents<'_>) -> String {
     let mut data = String::new();
     let traces = contents.traces.iter().enumerate();
     let named = traces.map(|(number, bytes)| (format!("heaptap-trace-{number}"), *bytes));
@@ -89,7 +86,7 @@ pub(crate) fn page(
         // Writing to a string does not fail.
         let _ = writeln!(data, "{}", binary(&id, &STANDARD.encode(bytes)));
     }
-    let query = binary("heaptap-wasm", &STANDARD.encode(gzip(QUERY)));
+    let query = binary("heaptap-wasm", &STANDARD.encode(QUERY));
     let config_json = serde_json::to_string(config).unwrap_or_default().replace('<', "\\u003c");
     let config_element =
         format!("<script type=\"application/json\" id=\"heaptap-config\">{config_json}</script>");
@@ -131,6 +128,8 @@ fn fill(template: &str, parts: &[(&str, &String)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     #[test]
@@ -143,7 +142,9 @@ mod tests {
         ] {
             assert_eq!(TEMPLATE.matches(text).count(), 1, "{text}");
         }
-        assert!(QUERY.starts_with(b"\0asm"), "viewer/built/page.wasm is no WebAssembly");
+        let mut magic = [0; 4];
+        flate2::read::GzDecoder::new(QUERY).read_exact(&mut magic).unwrap();
+        assert_eq!(&magic, b"\0asm", "viewer/built/page.wasm.gz is no WebAssembly");
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
             snapshots: Some(b"heap"),
             sidecars: Some(b"probes"),
         };
-        let filled = page(&config, <[u8]>::to_vec, &contents);
+        let filled = page(&config, &contents);
         assert_eq!(filled.matches("id=\"heaptap-sources\">c291cmNl</script>").count(), 1);
         assert_eq!(filled.matches("id=\"heaptap-snapshots\">aGVhcA==</script>").count(), 1);
         assert_eq!(filled.matches("id=\"heaptap-probes\">cHJvYmVz</script>").count(), 1);
@@ -164,8 +165,7 @@ mod tests {
         let trace = "id=\"heaptap-trace-0\">dHJhY2U=</script>";
         assert_eq!(filled.matches(trace).count(), 1);
         assert!(filled.contains("connect-src 'none'") && !filled.contains("connect-src 'self'"));
-        let served =
-            page(&PageConfig::new(PageMode::Serve, []), <[u8]>::to_vec, &PageContents::default());
+        let served = page(&PageConfig::new(PageMode::Serve, []), &PageContents::default());
         assert!(served.contains("connect-src 'self'") && !served.contains("heaptap-trace-0\""));
     }
 }

@@ -68,7 +68,7 @@ impl HtmlExport<'_> {
             snapshots: heaps.as_ref().map(|heaps| heaps.gzip.as_slice()),
             sidecars: sidecars.as_deref(),
         };
-        let page = page(&config, |bytes| compressed(bytes, Compression::default()), &contents);
+        let page = page(&config, &contents);
         let name = out.name().to_owned();
         out.write_export(|out| out.write_all(page.as_bytes()))?;
         let mut extents: Vec<String> = traces

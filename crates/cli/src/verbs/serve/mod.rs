@@ -38,7 +38,7 @@ use heaptap_report::Selection;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::analysis::archive::{Compression, Packing, PageSize, compressed};
+use crate::analysis::archive::{Compression, Packing, PageSize};
 use crate::analysis::heap::page_snapshots::PageFiles;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
@@ -170,10 +170,7 @@ impl Serve {
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
         config.snapshots = snapshots.count();
         config.source = !sources.is_empty();
-        let page: Arc<[u8]> =
-            page(&config, |bytes| compressed(bytes, Compression::fast()), &PageContents::default())
-                .into_bytes()
-                .into();
+        let page: Arc<[u8]> = page(&config, &PageContents::default()).into_bytes().into();
         let access = Access::new(address, token);
         let (url, ticket_url) = (access.url(), access.ticket_url()?);
         let names: Vec<String> = traces.names().chain(snapshots.names()).collect();
