@@ -215,7 +215,7 @@ test("the rows of the heat map are those of the command line, also with filters"
 
 test("a cell has its function, its time and its size; Enter makes it the brush and the row", () =>
   open("#heat", async (page) => {
-    assert.match(await text(page, ".heat .prose"), /the metric above does not apply/);
+    assert.match(await text(page, ".heat-notes"), /the metric above does not apply/);
     for (const key of ["ArrowRight", "ArrowDown", ...Array(30).fill("ArrowRight")]) await page.keyboard.press(key);
     const said = await text(page, ".heat-cell");
     const [, name, , , size] = /^(\S+) \((\S+)\), (.+): (.+)$/.exec(said);
