@@ -13,7 +13,7 @@ pub const MAX_STRING_BYTES: u32 = 4096;
 pub const MAX_WAIT_SECONDS: u64 = 3600;
 
 /// What a client asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// A snapshot of the heap. Answered by [`Taken`](crate::Taken).
     Snapshot(SnapshotRequest),
@@ -22,6 +22,10 @@ pub enum Command {
     /// To write everything recorded so far to the trace. Answered by
     /// [`Flushed`](crate::Flushed).
     Flush,
+    /// To go on in the next file of a series. Answered by [`Rotated`](crate::Rotated).
+    Rotate,
+    /// The same, and to sample at this rate from then on. Answered by [`Rotated`](crate::Rotated).
+    Rate(f64),
 }
 
 /// A snapshot that is asked for.
@@ -40,7 +44,7 @@ pub struct SnapshotRequest {
 impl Command {
     /// How each command is written.
     pub const USAGE: &[&str] =
-        &["snapshot FILE [sync] [strings=N] [wait=SECONDS]", "status", "flush"];
+        &["snapshot FILE [sync] [strings=N] [wait=SECONDS]", "status", "flush", "rotate", "rate R"];
 
     /// The command in a line, or why there is none.
     pub fn parse(line: &[u8]) -> Result<Command, String> {
@@ -51,6 +55,8 @@ impl Command {
             b"snapshot" => return SnapshotRequest::parse(words).map(Command::Snapshot),
             b"status" => Command::Status,
             b"flush" => Command::Flush,
+            b"rotate" => Command::Rotate,
+            b"rate" => Command::Rate(rate(words.next().unwrap_or_default())?),
             _ => {
                 let (name, known) = (shown(name), Command::USAGE.join(", "));
                 return Err(format!("unknown command `{name}`; known are: {known}"));
@@ -58,6 +64,7 @@ impl Command {
         };
         match words.next() {
             None => Ok(command),
+            Some(_) if matches!(command, Command::Rate(_)) => Err("rate takes one number".into()),
             Some(_) => Err(format!("{} takes no arguments", Word(name))),
         }
     }
@@ -69,6 +76,8 @@ impl fmt::Display for Command {
             Command::Snapshot(request) => write!(f, "snapshot {request}"),
             Command::Status => f.write_str("status"),
             Command::Flush => f.write_str("flush"),
+            Command::Rotate => f.write_str("rotate"),
+            Command::Rate(rate) => write!(f, "rate {rate}"),
         }
     }
 }
@@ -116,6 +125,14 @@ impl fmt::Display for SnapshotRequest {
 /// As much of a client's word as an error repeats.
 fn shown(word: &[u8]) -> Word<'_> {
     Word(word.get(..40).unwrap_or(word))
+}
+
+/// A sampling rate. Whether it is one that can be used is for the program to say.
+fn rate(word: &[u8]) -> Result<f64, String> {
+    let rate = std::str::from_utf8(word).ok().and_then(|text| text.parse().ok());
+    rate.filter(|rate: &f64| *rate > 0.0 && *rate <= 1.0).ok_or_else(|| {
+        format!("`{}` is no sampling rate: a number above 0 and up to 1, such as 1e-4", shown(word))
+    })
 }
 
 fn string_bytes(word: &[u8]) -> Option<u32> {
@@ -175,7 +192,13 @@ mod tests {
         let all = SnapshotRequest { file, sync: true, string_bytes: 7, wait };
         let plain = SnapshotRequest { file: "/x".into(), ..SnapshotRequest::default() };
         let snapshots = [all, plain].map(Command::Snapshot);
-        for command in snapshots.into_iter().chain([Command::Status, Command::Flush]) {
+        for command in snapshots.into_iter().chain([
+            Command::Status,
+            Command::Flush,
+            Command::Rotate,
+            Command::Rate(1e-7),
+            Command::Rate(0.3),
+        ]) {
             assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
         }
     }
@@ -194,6 +217,11 @@ mod tests {
             (b"start /x 1", "unknown command `start`"),
             (b"SNAPSHOT /x", "known are"),
             (b"\xff\0\x1b[2J", "`%FF%00%1B[2J`"),
+            (b"rate", "`` is no sampling rate"),
+            (b"rate 2", "`2` is no sampling rate"),
+            (b"rate nan", "up to 1"),
+            (b"rate 1 2", "one number"),
+            (b"rotate now", "no arguments"),
             (b"snapshot", "needs the name of a file"),
             (b"snapshot relative", "absolute"),
             (b"snapshot %2", "hexadecimal"),

@@ -1,7 +1,7 @@
 //! What a process that heaptap is loaded into and the tools say to each other, as types and
 //! with one encoding.
 //!
-//! - [`Command`] and its answers ([`Taken`], [`Status`], [`Flushed`]): the control socket of a
+//! - [`Command`] and its answers ([`Taken`], [`Status`], [`Flushed`], [`Rotated`]): the control socket of a
 //!   process. `docs/control.md` describes it, and `tests/documented.rs` compares the two.
 //! - [`Reply`]: the lines that a client gets. [`socket`]: where the socket is.
 //! - [`journal`]: what the processes of `heaptap run` leave for its summary.

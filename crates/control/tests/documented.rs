@@ -2,8 +2,8 @@
 
 use heaptap_control::words::Words;
 use heaptap_control::{
-    CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_STRING_BYTES, MAX_WAIT_SECONDS, Reply, Status,
-    Taken,
+    CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_STRING_BYTES, MAX_WAIT_SECONDS, Reply, Rotated,
+    Status, Taken,
 };
 
 fn document() -> String {
@@ -19,6 +19,7 @@ fn reprinted(command: &Command, words: &str) -> String {
         Command::Snapshot(_) => Taken::from(words).to_string(),
         Command::Status => Status::from(words).to_string(),
         Command::Flush => Flushed::from(words).to_string(),
+        Command::Rotate | Command::Rate(_) => Rotated::from(words).to_string(),
     }
 }
 
@@ -27,10 +28,15 @@ fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// A command by how it is written, with its file.
+/// A command by how it is written, with its file or its rate.
 fn command(usage: &str) -> Command {
     let words = usage.split(' ').filter(|word| !word.starts_with('['));
-    let line: Vec<_> = words.map(|word| if word == "FILE" { "/x" } else { word }).collect();
+    let value = |word| match word {
+        "FILE" => "/x",
+        "R" => "1e-4",
+        word => word,
+    };
+    let line: Vec<_> = words.map(value).collect();
     Command::parse(line.join(" ").as_bytes()).expect(usage)
 }
 

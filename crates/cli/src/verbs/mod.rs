@@ -16,6 +16,7 @@ mod hot;
 mod info;
 mod leaks;
 mod man;
+mod next_part;
 mod probes;
 mod recode;
 mod report;
@@ -52,6 +53,8 @@ verbs! {
     run::Run,
     top::Top,
     snapshot::Snapshot,
+    next_part::Rotate,
+    next_part::Rate,
     heap::Heap,
     heap_diff::HeapDiff,
     report::Report,
