@@ -19,10 +19,11 @@
 //!
 //! | room | job | runs on | may use |
 //! |---|---|---|---|
-//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `snapshot`, `tracer`, `probes`, `stack` |
-//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `control`, `snapshot`, `tracer`, `probes`, `stack`, `sys` |
-//! | [`control`] | commands on a socket; snapshots that are taken by themselves | threads of its own, exit | `snapshot`, `tracer`, `sys` |
-//! | [`snapshot`] | a heap snapshot: safe point, copy of the process, walk, file | both, and a copy of the process | `tracer`, `sys` |
+//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `snapshot`, `safe_point`, `tracer`, `probes`, `stack` |
+//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `control`, `snapshot`, `safe_point`, `tracer`, `probes`, `stack`, `sys` |
+//! | [`control`] | commands on a socket; snapshots that are taken by themselves | threads of its own, exit | `snapshot`, `safe_point`, `tracer`, `sys` |
+//! | [`snapshot`] | a heap snapshot: copy of the process, walk, file | both, and a copy of the process | `safe_point`, `tracer`, `sys` |
+//! | [`safe_point`] | what is done where the runtime can bear it: snapshots, start and stop of a session | both | `sys` |
 //! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `probes`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread | `queue`, `sys` |
 //! | [`probes`] | the program's own quantities, the collector's time line, and the file for both | both | `sys` |
@@ -79,6 +80,8 @@ mod probes;
 mod queue;
 #[cfg(not(loom))]
 mod runtimes;
+#[cfg(not(loom))]
+mod safe_point;
 #[cfg(not(loom))]
 mod sampling;
 #[cfg(not(loom))]

@@ -6,7 +6,8 @@ use std::ffi::c_char;
 use crate::{runtimes, tracer};
 
 /// Returns the label with this name, for a program that the library attached itself
-/// to. The same name gives the same label. Returns 0 if the program is not traced.
+/// to. The same name gives the same label, also in a later trace. Returns 0 if the program is neither
+/// traced nor waits to be.
 ///
 /// `name` has `length` bytes and need not end with a NUL; bytes after the first
 /// 1,024 are ignored. For code that runs traced and untraced, and does not call
@@ -23,15 +24,15 @@ pub unsafe extern "C" fn heaptap_attached_label(name: *const c_char, length: usi
     }
     // SAFETY: this function requires `name` to point to `length` bytes.
     let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length) };
-    let label = || runtimes::attached().map(|attached| attached.session.labels.intern(name));
+    let label = || runtimes::attached().map(|attached| attached.labels.intern(name));
     tracer::guard(label).flatten().unwrap_or(0)
 }
 
 /// Sets the label of the calling thread and returns the one it had before.
 ///
 /// `label` is from `heaptap_attached_label`, or 0 for none. The label is the
-/// outermost frame of the backtraces of this thread's samples. Does nothing and
-/// returns 0 if the program is not traced.
+/// outermost frame of the backtraces of this thread's samples, also of a trace that begins
+/// later. Does nothing and returns 0 if the program is neither traced nor waits to be.
 ///
 /// A thread of the runtime, while it runs the runtime's code or is called from it.
 /// Costs a few instructions.

@@ -15,7 +15,7 @@ use crate::abi::status::{
 };
 use crate::probes::{self, Cell, Note, ObserveFn, ProbeKind};
 use crate::runtimes;
-use crate::tracer::{Mutator, Session};
+use crate::tracer::{Mutator, Session, last_session};
 
 /// A probe. Created by `heaptap_probe_open`; never freed. `tests/header.rs` writes its
 /// declaration in the header.
@@ -43,14 +43,14 @@ const _: () = {
     assert!(HEAPTAP_PROBE_TAG == ProbeKind::Tag as u32);
 };
 
-/// The session of a handle, or, for NULL, of the runtime that the library attached itself to.
+/// The session of a handle, or, for NULL, the last of the runtime that the library attached itself
+/// to.
 ///
 /// # Safety
 /// If not NULL and aligned, it points to a handle.
 unsafe fn session_or_attached(tracer: *const heaptap_tracer) -> Result<Arc<Session>, Refused> {
     if tracer.is_null() {
-        let attached = runtimes::attached().ok_or(Refused(HEAPTAP_STATUS_OFF))?;
-        return Ok(attached.session.current());
+        return last_session().ok_or(Refused(HEAPTAP_STATUS_OFF));
     }
     // SAFETY: this function requires `tracer` to be NULL or a handle.
     unsafe { session(tracer) }
@@ -106,14 +106,25 @@ pub unsafe extern "C" fn heaptap_probe_open(
     guard(|| {
         // SAFETY: this function requires `probe` to be NULL or room for a pointer.
         unsafe { write(probe, std::ptr::null_mut()) }?;
-        // SAFETY: this function requires `tracer` to be NULL or a handle.
-        let session = unsafe { session_or_attached(tracer) }?;
         // SAFETY: this function requires `name` to be NULL or to end with a NUL.
         let name = unsafe { bytes(name) }?;
         let kind = ProbeKind::from_number(kind).filter(|_| !name.is_empty());
-        let kind = kind.ok_or(Refused(HEAPTAP_STATUS_OPTION))?;
-        let ticks = session.stopwatch.tick_source();
-        let cell = session.probes.open(kind, &name, ticks).ok_or(Refused(HEAPTAP_STATUS_OPTION))?;
+        let cell = |kind| -> Result<_, Refused> {
+            if tracer.is_null() {
+                // Also if no session is live now.
+                let attached = runtimes::attached().ok_or(Refused(HEAPTAP_STATUS_OFF))?;
+                return Ok(attached.open_probe(kind, &name));
+            }
+            // SAFETY: this function requires `tracer` to be NULL or a handle.
+            let session = unsafe { session(tracer) }?;
+            let ticks = session.stopwatch.tick_source();
+            Ok(session.probes.open(kind, &name, ticks))
+        };
+        let cell = match kind {
+            Some(kind) => cell(kind)?,
+            None => None,
+        };
+        let cell = cell.ok_or(Refused(HEAPTAP_STATUS_OPTION))?;
         let opened = std::ptr::from_ref(cell).cast_mut().cast();
         // SAFETY: this function requires `probe` to be NULL or room for a pointer.
         unsafe { write(probe, opened) }

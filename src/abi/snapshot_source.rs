@@ -11,6 +11,7 @@ use crate::abi::status::{
     heaptap_status,
 };
 use crate::abi::versioned::{VersionedStruct, read_versioned};
+use crate::safe_point::{self, SafePoints};
 use crate::snapshot::{self, HeapEncoder, HeapWalker, HostWalk, WalkError};
 
 /// Reports the whole heap by the functions that take a `heaptap_snapshot`: each segment
@@ -76,15 +77,7 @@ struct HostHeap {
 // thread.
 unsafe impl Sync for HostHeap {}
 
-impl HeapWalker for HostHeap {
-    fn runtime(&self) -> String {
-        self.runtime.clone()
-    }
-
-    fn header_words(&self) -> u32 {
-        self.header_words
-    }
-
+impl SafePoints for HostHeap {
     fn poke(&self) {
         if let Some(request) = self.request {
             // SAFETY: the host's function of the documented type.
@@ -95,8 +88,18 @@ impl HeapWalker for HostHeap {
     /// Only the host knows whether a thread of its is at a safe point.
     fn come_to_safe_point(&self) {
         if IS_AT_SAFE_POINT.get() {
-            snapshot::at_safe_point();
+            safe_point::at_safe_point();
         }
+    }
+}
+
+impl HeapWalker for HostHeap {
+    fn runtime(&self) -> String {
+        self.runtime.clone()
+    }
+
+    fn header_words(&self) -> u32 {
+        self.header_words
     }
 
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
@@ -171,7 +174,7 @@ pub unsafe extern "C" fn heaptap_snapshot_source_register(
 /// Any thread. Costs one load.
 #[unsafe(no_mangle)]
 pub extern "C" fn heaptap_snapshot_wanted() -> i32 {
-    i32::from(snapshot::is_wanted())
+    i32::from(safe_point::is_wanted())
 }
 
 /// Takes the snapshot that waits for a safe point, if one does.
@@ -185,11 +188,11 @@ pub extern "C" fn heaptap_snapshot_wanted() -> i32 {
 /// walk if the process cannot be copied. Needs 100 KiB of stack then.
 #[unsafe(no_mangle)]
 pub extern "C" fn heaptap_snapshot_point() -> heaptap_status {
-    if !snapshot::is_wanted() {
+    if !safe_point::is_wanted() {
         return HEAPTAP_STATUS_OK;
     }
     guard(|| {
-        snapshot::at_safe_point();
+        safe_point::at_safe_point();
         Ok(())
     })
 }

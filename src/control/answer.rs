@@ -1,12 +1,18 @@
 //! What each command does and answers.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
-use heaptap_control::{Command, Flushed, SnapshotRequest, Status, Taken};
+use heaptap_control::{
+    Command, Flushed, Marked, SnapshotRequest, StartRequest, Started, Status, Stopped, Taken,
+};
 
 use super::jobs::{Answer, Queue, Work};
 use super::process::Process;
-use crate::snapshot::{self, Cancellation, Method, Order, Reason};
+use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
+use crate::safe_point::Cancellation;
+use crate::snapshot::{self, Method, Order, Reason};
 use crate::sys::name_pattern::ProcessFacts;
 use crate::tracer;
 
@@ -16,7 +22,7 @@ const LONGEST_FLUSH: Duration = Duration::from_secs(10);
 /// How a command is carried out.
 pub(super) enum Plan {
     /// At once.
-    Now(fn(&Process) -> Answer),
+    Now(Box<dyn FnOnce(&Process) -> Answer>),
     /// It takes time. Cancelled when the client goes away.
     Job(Queue, Cancellation, Work),
 }
@@ -28,8 +34,20 @@ pub(super) fn may_command(peer: u32, user: u32) -> bool {
 
 pub(super) fn plan(process: &'static Process, command: Command) -> Plan {
     match command {
-        Command::Status => Plan::Now(|process| Ok(status(process).to_string())),
+        Command::Status => Plan::Now(Box::new(|process| Ok(status(process).to_string()))),
         Command::Flush => Plan::Job(Queue::Flushes, Cancellation::default(), Box::new(flush)),
+        Command::Mark(text) => Plan::Now(Box::new(move |_| mark(&text))),
+        Command::Start(request) => {
+            let cancellation = Cancellation::default();
+            let wait = Wait::new(request.wait, cancellation.clone());
+            let start = move || start(process, request, wait);
+            Plan::Job(Queue::Sessions, cancellation, Box::new(start))
+        }
+        Command::Stop(request) => {
+            let cancellation = Cancellation::default();
+            let wait = Wait::new(request.wait, cancellation.clone());
+            Plan::Job(Queue::Sessions, cancellation, Box::new(move || stop(process, &wait)))
+        }
         Command::Snapshot(request) => {
             let order = order(request);
             let cancellation = order.cancellation.clone();
@@ -62,14 +80,54 @@ fn status(process: &Process) -> Status {
         Ok(runtime) => (runtime, "yes".to_owned()),
         Err(reason) => (process.support.runtime.to_owned(), format!("no: {reason}")),
     };
+    let sessions = process.support.sessions.as_ref().err();
+    let session = tracer::live_session();
+    let stats = session.as_ref().map(|session| session.stats()).unwrap_or_default();
     Status {
         pid: process.pid,
         program: ProcessFacts::gather().executable,
         version: crate::VERSION.to_owned(),
         runtime,
-        trace: tracer::live_session().map(|session| session.file()).unwrap_or_default(),
+        trace: session.as_ref().map(|session| session.file()).unwrap_or_default(),
         snapshots,
+        sessions: sessions.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
+        state: if session.is_some() { "tracing" } else { "idle" }.to_owned(),
+        rate: session.map_or(0.0, |session| session.rate().get()),
+        bytes: stats.bytes,
+        samples: stats.totals.samples,
+        lost: stats.totals.dropped,
     }
+}
+
+fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
+    process.support.sessions.clone()
+}
+
+fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
+    let StartRequest { file, rate, .. } = request;
+    let order = StartOrder { file: file.into_os_string().into_vec(), rate, wait };
+    let session = sessions(process)?.start(&order)?;
+    Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
+}
+
+fn stop(process: &Process, wait: &Wait) -> Answer {
+    let StoppedSession { session, words } = sessions(process)?.stop(wait)?;
+    let file = session.file();
+    if session.write_failed() {
+        return Err(format!("the trace has ended, but {} lacks its end", file.display()));
+    }
+    let stats = session.stats();
+    let (samples, lost) = (stats.totals.samples, stats.totals.dropped);
+    let words = words.unwrap_or(0);
+    Ok(Stopped { file, bytes: stats.bytes, samples, lost, words }.to_string())
+}
+
+/// Adds a line to the log beside the trace.
+fn mark(text: &OsStr) -> Answer {
+    let session =
+        tracer::live_session().ok_or("the program is not traced, so nothing is marked")?;
+    session.log(text.as_bytes());
+    Ok(Marked {}.to_string())
 }
 
 /// Writes everything recorded so far.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::process::{InProgress, Process, defect};
-use crate::snapshot::Cancellation;
+use crate::safe_point::Cancellation;
 use crate::sys::thread::{self, JoinOutcome, Worker};
 
 /// What a command answers: words, or why it failed.
@@ -27,16 +27,19 @@ pub(super) struct Job {
 pub(super) enum Queue {
     Snapshots,
     Flushes,
+    /// Starts and stops.
+    Sessions,
 }
 
 impl Queue {
-    pub(super) const ALL: [Queue; 2] = [Queue::Snapshots, Queue::Flushes];
+    pub(super) const ALL: [Queue; 3] = [Queue::Snapshots, Queue::Flushes, Queue::Sessions];
 
     /// The name of its threads.
     fn thread(self) -> &'static str {
         match self {
             Queue::Snapshots => "heaptap-snap",
             Queue::Flushes => "heaptap-flush",
+            Queue::Sessions => "heaptap-session",
         }
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! - `settings`: what the environment asks for; `names`: the files of snapshots.
 //! - `process`: what is known of this process and shared by both threads.
+//! - `sessions`: what a runtime offers so that sessions can be started and stopped.
 //! - `answer`: what each command does. The protocol is `crates/control` and `docs/control.md`.
 //! - `socket`: the directory and the socket; `server`: the thread `heaptap-control`;
 //!   `connection`: one client; `jobs`: commands that take time, on threads of their own.
@@ -25,13 +26,15 @@ mod jobs;
 mod names;
 mod process;
 mod server;
+mod sessions;
 mod settings;
 mod signal;
 mod socket;
 mod start;
 mod trigger;
 
-pub(crate) use process::{Moment, ProgramOrder, SnapshotSupport, take_from_program};
+pub(crate) use process::{Moment, ProgramOrder, RuntimeSupport, take_from_program};
+pub(crate) use sessions::{Sessions, StartOrder, StoppedSession, Wait};
 pub(crate) use settings::Settings;
 pub(crate) use start::{settings_of_host, start, start_for_host};
 pub(crate) use trigger::note_major_collections;

@@ -7,25 +7,38 @@ use std::time::{Duration, Instant};
 use heaptap_settings::Trigger;
 
 use super::names::SnapshotNames;
+use super::sessions::Sessions;
 use super::settings::Settings;
+use crate::safe_point;
 use crate::snapshot::{self, Method, Order, Reason, SnapshotError, Taken};
 use crate::sys::race_once::RaceOnce;
 use crate::sys::thread::{self, JoinOutcome};
 use crate::tracer::{self, say};
 
-/// Whether the heap of this process can be walked.
-#[derive(Debug)]
-pub(crate) struct SnapshotSupport {
+/// What can be done with the runtime of this process.
+pub(crate) struct RuntimeSupport {
     /// The runtime, as messages name it.
     pub(crate) runtime: &'static str,
-    /// Why it cannot, if it cannot.
+    /// Why its heap cannot be walked, if it cannot.
     pub(crate) refusal: Option<String>,
+    /// Starts and stops sessions, or why that is not possible.
+    pub(crate) sessions: Result<&'static dyn Sessions, String>,
 }
 
-impl SnapshotSupport {
+impl RuntimeSupport {
     /// Of a host that links this library: it has registered its heap, or will.
-    pub(super) fn of_host() -> SnapshotSupport {
-        SnapshotSupport { runtime: "", refusal: None }
+    pub(super) fn of_host() -> RuntimeSupport {
+        let sessions = Err("a program that links heaptap starts and stops its traces itself, by \
+                            heaptap_tracer_start and heaptap_tracer_stop"
+            .to_owned());
+        RuntimeSupport { runtime: "", refusal: None, sessions }
+    }
+
+    /// Of a runtime without sessions.
+    #[cfg(test)]
+    pub(super) fn of_test(refusal: Option<&str>) -> RuntimeSupport {
+        let refusal = refusal.map(str::to_owned);
+        RuntimeSupport { runtime: "test", refusal, sessions: Err("this is a test".to_owned()) }
     }
 
     fn is_of_host(&self) -> bool {
@@ -41,7 +54,7 @@ pub(super) struct Process {
     /// A forked child has another one.
     pub(super) pid: u32,
     pub(super) triggers: Vec<Trigger>,
-    pub(super) support: SnapshotSupport,
+    pub(super) support: RuntimeSupport,
     names: SnapshotNames,
     take: TakeSnapshot,
     /// Commands and triggers that are being carried out.
@@ -54,7 +67,7 @@ pub(super) struct Process {
 static PROCESS: RaceOnce<Process> = RaceOnce::new();
 
 /// Records what is known of this process, the first time.
-pub(super) fn record(settings: &Settings, support: SnapshotSupport) -> Option<&'static Process> {
+pub(super) fn record(settings: &Settings, support: RuntimeSupport) -> Option<&'static Process> {
     PROCESS.set(Process::new(settings, support, snapshot::take)).ok()
 }
 
@@ -110,16 +123,12 @@ pub(crate) fn take_from_program(wanted: ProgramOrder) -> Result<PathBuf, String>
 fn recorded_or_host(process: &RaceOnce<Process>, directory: impl FnOnce() -> PathBuf) -> &Process {
     process.get_or_init(|| {
         let settings = Settings { directory: directory(), ..Settings::default() };
-        Process::new(&settings, SnapshotSupport::of_host(), snapshot::take)
+        Process::new(&settings, RuntimeSupport::of_host(), snapshot::take)
     })
 }
 
 impl Process {
-    pub(super) fn new(
-        settings: &Settings,
-        support: SnapshotSupport,
-        take: TakeSnapshot,
-    ) -> Process {
+    pub(super) fn new(settings: &Settings, support: RuntimeSupport, take: TakeSnapshot) -> Process {
         let Settings { triggers, pattern, directory, .. } = settings.clone();
         Process {
             pid: std::process::id(),
@@ -174,7 +183,7 @@ impl Process {
         let mut worker = thread::start("heaptap-snap", move |_| self.take(&order))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         loop {
-            snapshot::come_to_safe_point();
+            safe_point::come_to_safe_point();
             worker = match worker.join(PACE) {
                 JoinOutcome::Done(taken) => return taken,
                 JoinOutcome::Panicked(message) => return Err(defect(&message)),
@@ -226,7 +235,7 @@ impl Process {
         self.is_ending.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + longest;
         while self.in_progress.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
-            snapshot::come_to_safe_point();
+            safe_point::come_to_safe_point();
             std::thread::sleep(PACE);
         }
     }

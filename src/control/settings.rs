@@ -51,6 +51,11 @@ impl Settings {
         is_set(LISTEN.name) || is_set(SNAPSHOT.name)
     }
 
+    /// Whether snapshots are taken by themselves.
+    pub(crate) fn takes_snapshots(&self) -> bool {
+        !self.triggers.is_empty()
+    }
+
     /// Whether anything is asked for.
     pub(crate) fn is_active(&self) -> bool {
         self.listen || !self.triggers.is_empty()

@@ -1,7 +1,7 @@
 //! The socket as clients see it: what they send, who they are, and what a fork does.
 
 use super::*;
-use crate::control::process::SnapshotSupport;
+use crate::control::process::RuntimeSupport;
 use crate::control::settings::Settings;
 use crate::snapshot::{Order, SnapshotError, Taken};
 use crate::sys::testing::{in_a_fork, in_a_process};
@@ -58,7 +58,7 @@ fn taken(order: &Order) -> Result<Taken, SnapshotError> {
 impl Listening {
     fn new(refusal: Option<&str>) -> Listening {
         let directory = tempfile::tempdir().unwrap();
-        let support = SnapshotSupport { runtime: "test", refusal: refusal.map(str::to_owned) };
+        let support = RuntimeSupport::of_test(refusal);
         let process = Process::new(&Settings::default(), support, taken);
         let process = &*Box::leak(Box::new(process));
         let own = directory.path().join("own");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use heaptap_settings::Trigger;
 
-use super::process::{self, Process, SnapshotSupport};
+use super::process::{self, Process, RuntimeSupport};
 use super::settings::Settings;
 use super::{socket, trigger};
 use crate::tracer::{self, Failure, say};
@@ -18,7 +18,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 ///
 /// Call it after a session has started: handlers for exit run in reverse order, and a
 /// snapshot at exit is to be taken before the trace ends.
-pub(crate) fn start(settings: &Settings, support: SnapshotSupport) {
+pub(crate) fn start(settings: &Settings, support: RuntimeSupport) {
     let Some(process) = process::record(settings, support) else { return };
     if !settings.is_active() {
         return;
@@ -42,7 +42,7 @@ pub(crate) fn settings_of_host() -> Result<Settings, Failure> {
 /// [`start`] for a host that links this library.
 pub(crate) fn start_for_host(settings: &Settings) {
     if settings.is_active() {
-        start(settings, SnapshotSupport::of_host());
+        start(settings, RuntimeSupport::of_host());
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
             unsafe { std::env::set_var(RUNTIME_DIRECTORY, place.path()) };
             let before = sockets();
             let settings = Settings { listen: true, ..Settings::default() };
-            start(&settings, SnapshotSupport { runtime: "test", refusal: None });
+            start(&settings, RuntimeSupport::of_test(None));
             let own: Vec<_> = sockets().into_iter().filter(|name| !before.contains(name)).collect();
             assert_eq!(own.len(), 1, "the socket that listens");
             let path = in_runtime_directory(place.path()).join(name(std::process::id()));
@@ -143,7 +143,7 @@ mod tests {
         in_a_process(module_path!(), "nothing_starts_unless_it_is_asked_for", || {
             let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
             let (before, sockets_before) = (threads(), sockets());
-            start(&Settings::default(), SnapshotSupport { runtime: "test", refusal: None });
+            start(&Settings::default(), RuntimeSupport::of_test(None));
             assert_eq!((threads(), sockets()), (before, sockets_before));
         });
     }

@@ -1,8 +1,8 @@
 //! A heap snapshot: every block of a runtime's heap, its pointers, and the roots that
 //! hold them, in one file (`crates/heap`).
 //!
-//! A thread that may block orders a snapshot ([`take()`]). The runtime's next safe point, a
-//! moment at which its heap can be walked, carries the order out ([`at_safe_point`]): the
+//! A thread that may block orders a snapshot ([`take()`]). The runtime's next safe point
+//! (`safe_point`), a moment at which its heap can be walked, carries the order out: the
 //! process is copied by a raw `clone`, the program goes on, and the copy walks the heap.
 //! Where the process cannot be copied, or if it is asked for, the heap is walked at the
 //! safe point itself. Then the ordering thread adds the names of functions, ends the file
@@ -12,7 +12,6 @@
 //! - `walker`: what a runtime implements so that its heap can be walked.
 //! - `host`: what a host reports about its heap, checked.
 //! - `take`: from an order to a file.
-//! - `exchange`: the order that waits for a safe point.
 //! - `walk`: the copy of the process, and the walk in it.
 //! - `facts`: what the file says about the process; `names`: of functions;
 //!   `tracked`: the blocks that a trace tracks.
@@ -23,7 +22,6 @@
 
 #![allow(unsafe_code, reason = "shares memory with a copy of the process")]
 
-mod exchange;
 mod facts;
 mod host;
 mod names;
@@ -34,8 +32,7 @@ mod tracked;
 mod walk;
 mod walker;
 
-pub(crate) use exchange::{at_safe_point, is_wanted};
 pub(crate) use host::{HostBlock, HostFault, HostWalk};
-pub(crate) use order::{Cancellation, Method, Order, Reason, SnapshotError, Taken};
-pub(crate) use take::{come_to_safe_point, take};
+pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
+pub(crate) use take::take;
 pub(crate) use walker::{HeapEncoder, HeapWalker, WalkError, register, walkable_runtime};

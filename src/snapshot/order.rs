@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use crate::safe_point::{Cancellation, Unreached};
 
 /// Why a snapshot is taken. The file says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,21 +75,6 @@ pub(crate) struct Order {
     pub(crate) cancellation: Cancellation,
 }
 
-/// Whether an order is withdrawn, because nobody waits for its snapshot any more. Its copies are
-/// about the same order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cancellation(Arc<AtomicBool>);
-
-impl Cancellation {
-    pub(crate) fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
 impl Order {
     /// The longest wait for a safe point, unless another is asked for.
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -147,6 +132,20 @@ pub(crate) enum SnapshotError {
     /// There is no memory.
     Memory,
 }
+
+impl From<Unreached> for SnapshotError {
+    fn from(unreached: Unreached) -> SnapshotError {
+        match unreached {
+            Unreached::NoRuntime => SnapshotError::Unsupported(NO_RUNTIME),
+            Unreached::Late(waited) => SnapshotError::NoSafePoint(waited),
+            Unreached::Cancelled => SnapshotError::Cancelled,
+        }
+    }
+}
+
+/// Why a program of an unknown runtime has no snapshots.
+pub(super) const NO_RUNTIME: &str =
+    "heaptap knows no runtime in this program whose heap it can walk";
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

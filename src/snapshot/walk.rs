@@ -11,10 +11,11 @@ use heaptap_settings::TEST_VERIFY;
 
 use super::facts::facts;
 use super::names;
-use super::order::{Cancellation, Method, Order, SnapshotError};
+use super::order::{Method, Order, SnapshotError};
 use super::output::{DescriptorSink, TemporaryFile};
 use super::tracked::TrackedList;
 use super::walker::{HeapWalker, WalkError};
+use crate::safe_point::{Cancellation, Task};
 use crate::sys::copy_process::{CopyEnd, run_in_copy, step_aside, wait_for};
 use crate::sys::memory::{MappedArray, Zeroable};
 use crate::sys::shared_memory::SharedArray;
@@ -39,8 +40,6 @@ pub(super) struct WalkTask {
     meta: Vec<(MetaKey, Vec<u8>)>,
     /// Used by the one that walks.
     workspace: UnsafeCell<MappedArray<Workspace>>,
-    /// This process.
-    process: u32,
     /// The copy of the process; 0 if there is none.
     copy: AtomicI32,
     pause_ns: AtomicU64,
@@ -102,28 +101,11 @@ impl WalkTask {
             verify: TEST_VERIFY.is_on(|name| std::env::var_os(name)).unwrap_or(false),
             meta: facts(walker, order),
             workspace: UnsafeCell::new(workspace),
-            process: std::process::id(),
             copy: AtomicI32::new(0),
             pause_ns: AtomicU64::new(0),
             outcome: SharedArray::new(1).ok_or(SnapshotError::Memory)?,
             tracked: walker.session().and_then(|_| TrackedList::new()),
         })
-    }
-
-    /// False in a child that the program has forked since.
-    pub(super) fn is_of_this_process(&self) -> bool {
-        self.process == std::process::id()
-    }
-
-    /// Walks the heap, in a copy of the process if that is asked for and possible. At a safe
-    /// point, once.
-    pub(super) fn carry_out(&self) {
-        let start = Instant::now();
-        if self.method == Method::Synchronous || !self.walk_in_copy() {
-            // A file that grows beyond the limit of the process must not end the program.
-            without_write_signals(|| self.walk(Method::Synchronous));
-        }
-        self.pause_ns.store(start.elapsed().as_nanos() as u64, Ordering::Release);
     }
 
     /// False if the process cannot be copied.
@@ -141,7 +123,7 @@ impl WalkTask {
     }
 
     fn walk(&self, method: Method) {
-        // SAFETY: a task is carried out once (`exchange`), and nobody else uses the
+        // SAFETY: a task is carried out once (`safe_point`), and nobody else uses the
         // workspace.
         let workspace = unsafe { &mut *self.workspace.get() };
         let Some(workspace) = workspace.first_mut() else { return };
@@ -221,6 +203,18 @@ impl WalkTask {
             roots: outcome.roots.load(Ordering::Relaxed),
             pause: Duration::from_nanos(self.pause_ns.load(Ordering::Acquire)),
         })
+    }
+}
+
+impl Task for WalkTask {
+    /// Walks the heap, in a copy of the process if that is asked for and possible.
+    fn carry_out(&self) {
+        let start = Instant::now();
+        if self.method == Method::Synchronous || !self.walk_in_copy() {
+            // A file that grows beyond the limit of the process must not end the program.
+            without_write_signals(|| self.walk(Method::Synchronous));
+        }
+        self.pause_ns.store(start.elapsed().as_nanos() as u64, Ordering::Release);
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a runtime implements so that its heap can be walked.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use heaptap_heap::{Encoder, Name, Suspended};
 
-use super::order::SnapshotError;
+use super::order::{NO_RUNTIME, SnapshotError};
 use super::output::DescriptorSink;
+use crate::safe_point::{self, SafePoints};
 use crate::tracer::Session;
 
 /// Writes a snapshot to a descriptor, without allocating.
@@ -30,7 +31,7 @@ impl From<i32> for WalkError {
 }
 
 /// A heap that can be walked.
-pub(crate) trait HeapWalker: Sync {
+pub(crate) trait HeapWalker: SafePoints {
     /// Runtime and release, such as `OCaml 4.14.1 native`. On the ordering thread.
     fn runtime(&self) -> String;
 
@@ -44,24 +45,9 @@ pub(crate) trait HeapWalker: Sync {
 
     /// Looks up what the walk needs and may not look up itself. On the ordering thread, before
     /// each snapshot; may allocate.
-    fn prepare(&self) {}
+    fn prepare_walk(&self) {}
 
-    /// Asks the runtime to come to a safe point soon. On the ordering thread, again and
-    /// again until it has.
-    fn poke(&self);
-
-    /// Calls `work` if no thread of the program can touch the heap meanwhile, because all are
-    /// blocked in the kernel. Returns whether it did. On the ordering thread. Not for a runtime that can
-    /// be asked to collect, nor for a host, which decides itself when its heap can be walked.
-    fn at_rest(&self, _work: &mut dyn FnMut()) -> bool {
-        false
-    }
-
-    /// Comes to a safe point, if this thread can: it is one of the program's, and has called us or
-    /// `exit`. Otherwise does nothing.
-    fn come_to_safe_point(&self);
-
-    /// Writes the whole heap. At a safe point, in [`HeapWalker::at_rest`], or in a copy of
+    /// Writes the whole heap. At a safe point, in [`SafePoints::at_rest`], or in a copy of
     /// the process made there. Neither allocates nor locks.
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError>;
 
@@ -70,7 +56,7 @@ pub(crate) trait HeapWalker: Sync {
     fn tracked(&self, _found: &mut dyn FnMut(usize, u64)) {}
 
     /// The session that traces this heap, if its blocks can be told. On the ordering thread.
-    fn session(&self) -> Option<&'static Session> {
+    fn session(&self) -> Option<Arc<Session>> {
         None
     }
 
@@ -92,7 +78,7 @@ static WALKER: OnceLock<&'static dyn HeapWalker> = OnceLock::new();
 /// Makes snapshots of this heap possible. False if another heap was registered before: the
 /// first one stays.
 pub(crate) fn register(walker: &'static dyn HeapWalker) -> bool {
-    WALKER.set(walker).is_ok()
+    WALKER.set(walker).is_ok() && safe_point::register(walker)
 }
 
 /// Runtime and release of the heap that can be walked, or why there is none.
@@ -101,6 +87,5 @@ pub(crate) fn walkable_runtime() -> Result<String, SnapshotError> {
 }
 
 pub(super) fn registered() -> Result<&'static dyn HeapWalker, SnapshotError> {
-    const NONE: &str = "heaptap knows no runtime in this program whose heap it can walk";
-    WALKER.get().copied().ok_or(SnapshotError::Unsupported(NONE))
+    WALKER.get().copied().ok_or(SnapshotError::Unsupported(NO_RUNTIME))
 }

@@ -6,9 +6,10 @@
 //! | `memory` | arrays in anonymous mappings, never from malloc | both |
 //! | `futex` | the event count that wakes a sleeping thread | both |
 //! | `copy_process` | a copy of the process that the program does not notice; `shared_memory`: what it returns | both |
+//! | `instruction_sync` | has all threads execute code that was changed | both |
 //! | `errno` | preserves the host's `errno` | both |
 //! | `thread` | threads of our own, with all signals blocked | both |
-//! | `thread_flag` | a flag of each thread, and what happens when the thread ends | mutators |
+//! | `thread_flag` | a flag of each thread, and what happens when the thread ends; `thread_word`: a word of each | mutators |
 //! | `program` | which program this process runs | both |
 //! | `name_pattern` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
@@ -34,6 +35,7 @@ mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod file;
 pub(crate) mod futex;
+pub(crate) mod instruction_sync;
 pub(crate) mod listener;
 pub(crate) mod lock;
 pub(crate) mod memory;
@@ -53,4 +55,5 @@ pub(crate) mod shared_memory;
 pub(crate) mod testing;
 pub(crate) mod thread;
 pub(crate) mod thread_flag;
+pub(crate) mod thread_word;
 pub(crate) mod write_signals;

@@ -28,6 +28,12 @@ pub(crate) fn options_from_environment(options: Options) -> Result<Options, Fail
     apply(options, |name| std::env::var_os(name))
 }
 
+/// `options` for sessions that are asked for while the program runs: with what the environment
+/// sets, but for the file. Reported as by [`options_from_environment`].
+pub(crate) fn settings_from_environment(options: Options) -> Result<Options, Failure> {
+    apply_settings(options, |name| std::env::var_os(name))
+}
+
 fn apply(
     mut options: Options,
     lookup: impl Fn(&str) -> Option<OsString>,
@@ -41,6 +47,13 @@ fn apply(
         return Err(Failure::Option);
     }
     options.file = file.into_vec();
+    apply_settings(options, lookup)
+}
+
+fn apply_settings(
+    mut options: Options,
+    lookup: impl Fn(&str) -> Option<OsString>,
+) -> Result<Options, Failure> {
     let rate = settings::RATE.find_number(&lookup).map_err(|invalid| {
         report(&invalid);
         Failure::Rate

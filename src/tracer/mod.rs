@@ -2,7 +2,7 @@
 //!
 //! Imports point one way, from a later line to earlier ones:
 //!
-//! - `failure`, `message`, `options`, `environment`: the basis; what the user
+//! - `failure`, `message`, `start_error`, `options`, `environment`: the basis; what the user
 //!   chose.
 //! - `state`, `counters`, `labels`, `stopwatch`, `info`: facts of a session that
 //!   its parts share.
@@ -45,6 +45,7 @@ mod recorder;
 mod registry;
 mod session;
 mod session_clock;
+mod start_error;
 mod state;
 mod stopwatch;
 mod writer_context;
@@ -52,17 +53,20 @@ mod writer_thread;
 
 pub(crate) use crate::writer::ReadParams;
 pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
-pub(crate) use environment::options_from_environment;
+pub(crate) use environment::{options_from_environment, settings_from_environment};
 pub(crate) use failure::Failure;
 pub(crate) use guard::guard;
+pub(crate) use labels::Labels;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
 pub(crate) use options::{Locator, Namer, Options, Tracking, WhenFull};
 pub(crate) use process::{
-    flush_signal_safe, live_session, on_start_in_child, session_in_this_process, start,
+    flush_signal_safe, forget, last_session, live_session, on_start_in_child, prepare,
+    session_in_this_process, start, start_sharing,
 };
 pub(crate) use recorder::Tracked;
 pub(crate) use session::Session;
+pub(crate) use start_error::StartError;
 
 // What hosts and runtimes need of the rooms below.
 pub(crate) use crate::blocks::{Fate, Generation};

@@ -3,12 +3,15 @@
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::probes::ProbeRegistry;
 use crate::tracer::failure::Failure;
 use crate::tracer::fork::{self, Active};
+use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Options;
 use crate::tracer::session::{Session, Shared};
+use crate::tracer::start_error::StartError;
 
 /// The last session that was started; `None` before the first and after exit.
 static ACTIVE: Active = Mutex::new(None);
@@ -17,16 +20,49 @@ fn active() -> MutexGuard<'static, Option<Arc<Session>>> {
     ACTIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a session, unless one is live.
+/// Starts a session, unless one is live. Failures are reported to the user.
 pub(crate) fn start(options: Options) -> Result<Arc<Session>, Failure> {
+    start_with(options, Shared::new()).map_err(StartError::report)
+}
+
+/// Starts a session that shares the labels and probes of others before and after it, unless one is
+/// live.
+pub(crate) fn start_sharing(
+    options: Options,
+    labels: Arc<Labels>,
+    probes: Arc<ProbeRegistry>,
+) -> Result<Arc<Session>, StartError> {
+    start_with(options, Shared::with(labels, probes))
+}
+
+fn start_with(options: Options, shared: Shared) -> Result<Arc<Session>, StartError> {
     let mut active = active();
-    if active.as_ref().is_some_and(|session| session.is_live()) {
-        return Err(Failure::Already);
+    if active.as_ref().is_some_and(|session| session.is_live() && !session.has_forked()) {
+        return Err(Failure::Already.into());
     }
     register_handlers();
-    let session = Session::start(options, Shared::new())?;
-    *active = Some(Arc::clone(&session));
+    let session = Session::start(options, shared)?;
+    if let Some(before) = active.replace(Arc::clone(&session))
+        && before.has_forked()
+    {
+        // Its writer thread is the parent's: its handle must not be dropped here.
+        std::mem::forget(before);
+    }
     Ok(session)
+}
+
+/// Registers what runs at exit and around forks. Handlers for exit run in reverse order: whoever
+/// registers one of his own after this has it run before the session ends.
+pub(crate) fn prepare() {
+    register_handlers();
+}
+
+/// Lets go of a session that was stopped.
+pub(crate) fn forget(session: &Arc<Session>) {
+    let mut active = active();
+    if active.as_ref().is_some_and(|active| Arc::ptr_eq(active, session)) {
+        *active = None;
+    }
 }
 
 /// After a panic in heaptap. Does not wait for the session: the panic may have
@@ -53,6 +89,11 @@ pub(crate) fn flush_signal_safe(longest: Duration) -> bool {
 /// The session of this process, while it traces. Not inside hooks.
 pub(crate) fn live_session() -> Option<Arc<Session>> {
     active().clone().filter(|session| session.is_live() && !session.has_forked())
+}
+
+/// The last session of this process, or of the parent that has forked. Not inside hooks.
+pub(crate) fn last_session() -> Option<Arc<Session>> {
+    active().as_ref().map(Session::current)
 }
 
 /// Called with the session of a forked child, when that starts.

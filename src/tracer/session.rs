@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use heaptap_settings::file_name;
 
 use crate::blocks::AddressTable;
-use crate::probes::{ProbeRegistry, RegistryLock, Sidecar, TimeLine};
+use crate::probes::{Note, ProbeRegistry, RegistryLock, Sidecar, TimeLine, text};
 use crate::queue::{BlockId, Channel};
 use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
@@ -29,6 +29,7 @@ use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::tracer::registry::{MutatorRegistry, Orphans, SessionStats};
 use crate::tracer::session_clock::SessionClock;
+use crate::tracer::start_error::StartError;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_context::WriterContext;
@@ -64,9 +65,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the output and starts the writer thread. Failures are reported to
-    /// the user.
-    pub(crate) fn start(mut options: Options, shared: Shared) -> Result<Arc<Session>, Failure> {
+    /// Opens the output and starts the writer thread.
+    pub(crate) fn start(mut options: Options, shared: Shared) -> Result<Arc<Session>, StartError> {
         let Shared { tables, labels, probes, forked } = shared;
         let time_line = Arc::new(TimeLine::new());
         if options.seed == 0 {
@@ -109,13 +109,12 @@ impl Session {
         let begin = || Writer::new(consumer, Arc::clone(&mailbox), context, format, first);
         let writer = without_write_signals(begin).map_err(|error| {
             let name = output_name.display();
-            say(format_args!("cannot write {name}: {error}; not tracing"));
-            Failure::File
+            StartError::new(Failure::File, format!("cannot write {name}: {error}; not tracing"))
         })?;
         let writer = WriterThread::start(writer, mailbox, Arc::clone(&channel), Arc::clone(&state))
             .map_err(|error| {
-                say(format_args!("cannot start the writer thread: {error}; not tracing"));
-                Failure::Thread
+                let message = format!("cannot start the writer thread: {error}; not tracing");
+                StartError::new(Failure::Thread, message)
             })?;
         let orphans = Orphans::new().ok_or(Failure::Memory)?;
         Ok(Arc::new(Session {
@@ -217,9 +216,14 @@ impl Session {
     /// Continues in another output.
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
         self.check_live()?;
-        let out = open_output(file, &self.state)?;
+        let out = open_output(file, &self.state).map_err(StartError::report)?;
         let new = new_file(out, &self.options, self.rate(), now_us());
         self.ask_writer(|writer| writer.rotate(new))
+    }
+
+    /// Adds a line to the log beside the trace.
+    pub(crate) fn log(&self, line: &[u8]) {
+        self.probes.note(self.stopwatch.ticks(), Note::Log(text(line)));
     }
 
     /// What the file that is being written has for blocks that a
@@ -340,7 +344,8 @@ impl Session {
                 probes: Arc::clone(&self.probes),
                 forked: self.state.forked_at().map(|at| Forked { stopwatch: self.stopwatch, at }),
             };
-            let session = Session::start(self.options.clone(), shared).ok()?;
+            let session = Session::start(self.options.clone(), shared);
+            let session = session.map_err(StartError::report).ok()?;
             started(&session);
             Some(session)
         };
@@ -375,8 +380,12 @@ struct Forked {
 impl Shared {
     /// What a process begins with.
     pub(crate) fn new() -> Shared {
-        let tables = Arc::new(FrameTables::new());
-        Shared { tables, labels: Arc::default(), probes: Arc::default(), forked: None }
+        Shared::with(Arc::default(), Arc::default())
+    }
+
+    /// What a further session of a process begins with.
+    pub(crate) fn with(labels: Arc<Labels>, probes: Arc<ProbeRegistry>) -> Shared {
+        Shared { tables: Arc::new(FrameTables::new()), labels, probes, forked: None }
     }
 }
 
@@ -391,11 +400,9 @@ fn new_file(
     NewFile { out, info, late_params: options.late_params.clone() }
 }
 
-/// Opens an output, with its bytes counted. Failures are reported to the user.
-fn open_output(pattern: &[u8], state: &Arc<State>) -> Result<CountingOutput, Failure> {
-    let output = open(OsStr::from_bytes(pattern)).map_err(|error| {
-        say(format_args!("{error}"));
-        Failure::File
-    })?;
+/// Opens an output, with its bytes counted.
+fn open_output(pattern: &[u8], state: &Arc<State>) -> Result<CountingOutput, StartError> {
+    let output = open(OsStr::from_bytes(pattern))
+        .map_err(|error| StartError::new(Failure::File, error.to_string()))?;
     Ok(CountingOutput { output, state: Arc::clone(state) })
 }

@@ -51,7 +51,7 @@ impl fmt::Display for Reply {
 macro_rules! answer {
     ($(#[$about:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$about])*
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
             $($(#[$of_field])* pub $field: $type,)*
         }
@@ -108,7 +108,51 @@ answer! {
         trace: PathBuf,
         /// `yes`, or `no: ` and the reason.
         snapshots: String,
+        /// Whether `start` can begin a trace: `yes`, or `no: ` and the reason.
+        sessions: String,
+        /// `tracing` or `idle`.
+        state: String,
+        /// The sampling rate; 0 if the program is not traced, as all that follows.
+        rate: f64,
+        /// The size of the trace.
+        bytes: u64,
+        /// Sampled words.
+        samples: u64,
+        /// Sampled blocks that are not in the trace.
+        lost: u64,
     }
+}
+
+answer! {
+    /// The answer to `start`.
+    Started {
+        /// The trace.
+        file: PathBuf,
+        /// Its rate.
+        rate: f64,
+    }
+}
+
+answer! {
+    /// The answer to `stop`.
+    Stopped {
+        /// The trace.
+        file: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// Sampled words.
+        samples: u64,
+        /// Sampled blocks that are not in the trace.
+        lost: u64,
+        /// The words that the program has allocated meanwhile, by its collector's own counters; 0
+        /// if they are not known.
+        words: u64,
+    }
+}
+
+answer! {
+    /// The answer to `mark`, which has no words.
+    Marked {}
 }
 
 answer! {

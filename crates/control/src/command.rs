@@ -1,5 +1,6 @@
 //! What a client asks for: one line of words (`docs/control.md`).
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +13,11 @@ pub const MAX_STRING_BYTES: u32 = 4096;
 /// The longest wait for a safe point that a client can ask for, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 3600;
 
+/// The most bytes of a mark's text.
+pub const MAX_MARK_BYTES: usize = 1024;
+
 /// What a client asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// A snapshot of the heap. Answered by [`Taken`](crate::Taken).
     Snapshot(SnapshotRequest),
@@ -22,6 +26,30 @@ pub enum Command {
     /// To write everything recorded so far to the trace. Answered by
     /// [`Flushed`](crate::Flushed).
     Flush,
+    /// To begin a trace. Answered by [`Started`](crate::Started).
+    Start(StartRequest),
+    /// To end the trace. Answered by [`Stopped`](crate::Stopped).
+    Stop(StopRequest),
+    /// To add a line to the log of the trace. Answered by [`Marked`](crate::Marked).
+    Mark(OsString),
+}
+
+/// A trace that is asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StartRequest {
+    /// An absolute name, with `%p`, `%e` and `%t` as in that of a trace from the beginning.
+    pub file: PathBuf,
+    /// The sampling rate, above 0 and at most 1; `None` for that of the program's settings.
+    pub rate: Option<f64>,
+    /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
+    pub wait: Option<Duration>,
+}
+
+/// The end of the trace, as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StopRequest {
+    /// As in [`StartRequest`].
+    pub wait: Option<Duration>,
 }
 
 /// A snapshot that is asked for.
@@ -39,8 +67,14 @@ pub struct SnapshotRequest {
 
 impl Command {
     /// How each command is written.
-    pub const USAGE: &[&str] =
-        &["snapshot FILE [sync] [strings=N] [wait=SECONDS]", "status", "flush"];
+    pub const USAGE: &[&str] = &[
+        "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
+        "status",
+        "flush",
+        "start FILE [RATE] [wait=SECONDS]",
+        "stop [wait=SECONDS]",
+        "mark TEXT",
+    ];
 
     /// The command in a line, or why there is none.
     pub fn parse(line: &[u8]) -> Result<Command, String> {
@@ -49,6 +83,9 @@ impl Command {
         let name = words.next().unwrap_or_default();
         let command = match name {
             b"snapshot" => return SnapshotRequest::parse(words).map(Command::Snapshot),
+            b"start" => return StartRequest::parse(words).map(Command::Start),
+            b"stop" => return StopRequest::parse(words).map(Command::Stop),
+            b"mark" => return mark(words).map(Command::Mark),
             b"status" => Command::Status,
             b"flush" => Command::Flush,
             _ => {
@@ -69,19 +106,42 @@ impl fmt::Display for Command {
             Command::Snapshot(request) => write!(f, "snapshot {request}"),
             Command::Status => f.write_str("status"),
             Command::Flush => f.write_str("flush"),
+            Command::Start(request) => write!(f, "start {request}"),
+            Command::Stop(request) => write!(f, "stop{request}"),
+            Command::Mark(text) => write!(f, "mark {}", words::word(text)),
         }
+    }
+}
+
+/// The name of a file, the first argument of a command.
+fn absolute_file<'a>(
+    command: &str,
+    mut words: impl Iterator<Item = &'a [u8]>,
+) -> Result<PathBuf, String> {
+    let file = words.next().ok_or_else(|| format!("{command} needs the name of a file"))?;
+    let file =
+        words::decode(file).ok_or("in the name of the file, `%` needs two hexadecimal digits")?;
+    let file = PathBuf::from(file);
+    if !file.is_absolute() || file.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err("the name of the file must be absolute".into());
+    }
+    Ok(file)
+}
+
+/// The text of a mark: one word, or several with a space between them, as they are typed.
+fn mark<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<OsString, String> {
+    let decoded: Option<Vec<OsString>> = words.map(words::decode).collect();
+    let text = decoded.ok_or("in a mark, `%` needs two hexadecimal digits")?.join(OsStr::new(" "));
+    match text.len() {
+        0 => Err("mark needs a text".into()),
+        1..=MAX_MARK_BYTES => Ok(text),
+        _ => Err(format!("a mark has at most {MAX_MARK_BYTES} bytes")),
     }
 }
 
 impl SnapshotRequest {
     fn parse<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<SnapshotRequest, String> {
-        let file = words.next().ok_or("snapshot needs the name of a file")?;
-        let file = words::decode(file)
-            .ok_or("in the name of the file, `%` needs two hexadecimal digits")?;
-        let file = PathBuf::from(file);
-        if !file.is_absolute() || file.as_os_str().as_encoded_bytes().contains(&0) {
-            return Err("the name of the file must be absolute".into());
-        }
+        let file = absolute_file("snapshot", &mut words)?;
         let mut request = SnapshotRequest { file, ..SnapshotRequest::default() };
         for word in words {
             if word == b"sync" {
@@ -109,8 +169,71 @@ impl fmt::Display for SnapshotRequest {
         if *string_bytes > 0 {
             write!(f, " strings={string_bytes}")?;
         }
-        wait.map_or(Ok(()), |wait| write!(f, " wait={}", wait.as_secs_f64()))
+        write_wait(f, *wait)
     }
+}
+
+impl StartRequest {
+    fn parse<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<StartRequest, String> {
+        let file = absolute_file("start", &mut words)?;
+        let mut request = StartRequest { file, ..StartRequest::default() };
+        for word in words {
+            if let Some(wait) = wait(word) {
+                request.wait = Some(wait);
+            } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
+                request.rate = Some(rate);
+            } else {
+                return Err(format!(
+                    "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
+                     wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
+                    shown(word)
+                ));
+            }
+        }
+        Ok(request)
+    }
+}
+
+impl fmt::Display for StartRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StartRequest { file, rate, wait } = self;
+        write!(f, "{}", words::word(file))?;
+        rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
+        write_wait(f, *wait)
+    }
+}
+
+impl StopRequest {
+    fn parse<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<StopRequest, String> {
+        let mut request = StopRequest::default();
+        for word in words {
+            let found = wait(word).ok_or_else(|| {
+                format!(
+                    "`{}` is not an option of stop: wait=SECONDS (up to {MAX_WAIT_SECONDS}, also \
+                     0.5)",
+                    shown(word)
+                )
+            })?;
+            request.wait = Some(found);
+        }
+        Ok(request)
+    }
+}
+
+impl fmt::Display for StopRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_wait(f, self.wait)
+    }
+}
+
+fn write_wait(f: &mut fmt::Formatter<'_>, wait: Option<Duration>) -> fmt::Result {
+    wait.map_or(Ok(()), |wait| write!(f, " wait={}", wait.as_secs_f64()))
+}
+
+/// A rate that can be one. Which the sampler accepts is the plugin's to say.
+fn rate(word: &[u8]) -> Option<f64> {
+    let rate: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
+    (rate > 0.0 && rate <= 1.0).then_some(rate)
 }
 
 /// As much of a client's word as an error repeats.
@@ -175,9 +298,43 @@ mod tests {
         let all = SnapshotRequest { file, sync: true, string_bytes: 7, wait };
         let plain = SnapshotRequest { file: "/x".into(), ..SnapshotRequest::default() };
         let snapshots = [all, plain].map(Command::Snapshot);
-        for command in snapshots.into_iter().chain([Command::Status, Command::Flush]) {
+        let file = PathBuf::from("/tmp/a %p.ctf");
+        let starts = [
+            StartRequest { file: file.clone(), ..StartRequest::default() },
+            StartRequest { file, rate: Some(1e-5), wait: Some(Duration::from_millis(1_500)) },
+        ]
+        .map(Command::Start);
+        let others = [
+            Command::Status,
+            Command::Flush,
+            Command::Stop(StopRequest::default()),
+            Command::Stop(StopRequest { wait: Some(Duration::from_secs(60)) }),
+            Command::Mark("deploy 42\n 100%".into()),
+        ];
+        for command in snapshots.into_iter().chain(starts).chain(others) {
             assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
         }
+    }
+
+    #[test]
+    fn a_start_has_a_file_and_perhaps_a_rate() {
+        let start = |line: &str| match Command::parse(line.as_bytes()) {
+            Ok(Command::Start(request)) => request,
+            other => panic!("{line}: {other:?}"),
+        };
+        let plain = start("start /tmp/a%20b.ctf");
+        assert_eq!((&*plain.file, plain.rate, plain.wait), (Path::new("/tmp/a b.ctf"), None, None));
+        let second = Some(Duration::from_secs(1));
+        let all = start("start /x wait=1 1e-3");
+        assert_eq!((all.rate, all.wait), (Some(1e-3), second));
+        assert_eq!(start("start /x 1").rate, Some(1.0));
+    }
+
+    #[test]
+    fn the_words_of_a_mark_are_one_text() {
+        let mark = |line: &str| Command::parse(line.as_bytes());
+        assert_eq!(mark("mark deploy 42"), Ok(Command::Mark("deploy 42".into())));
+        assert_eq!(mark("mark a%20%0Ab"), Ok(Command::Mark("a \nb".into())));
     }
 
     #[test]
@@ -191,7 +348,20 @@ mod tests {
     fn wrong_lines_are_answered_with_what_is_right() {
         for (line, part) in [
             (&b""[..], "known are: snapshot FILE"),
-            (b"start /x 1", "unknown command `start`"),
+            (b"strat /x 1", "unknown command `strat`"),
+            (b"start", "start needs the name of a file"),
+            (b"start x", "absolute"),
+            (b"start /x 0", "neither the rate"),
+            (b"start /x -1", "neither the rate"),
+            (b"start /x 2", "neither the rate"),
+            (b"start /x nan", "neither the rate"),
+            (b"start /x inf", "neither the rate"),
+            (b"start /x 0.5 0.5", "neither the rate"),
+            (b"start /x often", "`often`"),
+            (b"stop now", "wait=SECONDS"),
+            (b"stop wait=3601", "up to 3600"),
+            (b"mark", "needs a text"),
+            (b"mark %2", "hexadecimal"),
             (b"SNAPSHOT /x", "known are"),
             (b"\xff\0\x1b[2J", "`%FF%00%1B[2J`"),
             (b"snapshot", "needs the name of a file"),
@@ -215,8 +385,10 @@ mod tests {
     fn no_line_is_echoed_at_length() {
         let long = vec![b'x'; MAX_LINE];
         assert!(Command::parse(&long).unwrap_err().len() < 300);
-        let long = [b"snapshot /x ", &long[..]].concat();
-        assert!(Command::parse(&long).unwrap_err().len() < 300);
+        for command in [&b"snapshot /x "[..], b"start /x ", b"stop ", b"mark "] {
+            let long = [command, &long[..]].concat();
+            assert!(Command::parse(&long).unwrap_err().len() < 300);
+        }
     }
 
     #[test]

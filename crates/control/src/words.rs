@@ -89,6 +89,7 @@ macro_rules! values {
 values! {
     u32: print, parse;
     u64: print, parse;
+    f64: print, parse;
     String: print, parse;
     OsString: Clone::clone, Some;
     PathBuf: OsString::from, |text| Some(PathBuf::from(text));

@@ -63,7 +63,7 @@ const LIMITS: [Limit; 3] = [
 const SHARE: u64 = 4;
 
 /// A limit that leaves too little.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TightLimit {
     command: &'static str,
     lacks: &'static str,

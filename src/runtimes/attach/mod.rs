@@ -2,13 +2,13 @@
 //!
 //! A runtime is a folder beside this one that implements [`Runtime`] and is
 //! listed in `runtimes/mod.rs`. This folder knows no particular runtime: it
-//! detects one, asks it for an [`Attachment`], starts the session, patches the
-//! runtime's functions, and undoes everything when a step fails.
+//! detects one, asks it for an [`Attachment`], starts sessions, patches the
+//! runtime's functions, and undoes everything when a session stops or a step fails.
 //!
 //! - `runtime`: the trait, and what a runtime returns from it; `attached`: the
-//!   runtime that is traced.
-//! - `start`: from the library's constructor to a running session; `selection`: whether this
-//!   process is the one that is to be traced.
+//!   runtime that is traced or can be; `sessions`: starts and stops one while the program runs.
+//! - `start`: from the library's constructor to a running session or to one that can be asked for;
+//!   `selection`: whether this process is the one that is to be traced.
 //! - `late`: runtimes in libraries that are loaded after `main` has begun.
 //! - `symbols`: where the runtime's functions and variables are, and how large;
 //!   `image`, `library`, `linked`, `unwinding`: the sources of that.
@@ -22,12 +22,12 @@
 //!   there is memory for a trace, and files can be opened for it; `endings`: `_exit` and
 //!   `execve`; `journal`: what the program that started this one wants to know.
 //!
-//! Dependencies: `start → {late, selection → environment, endings → journal, attached} →
+//! Dependencies: `{start, sessions} → {late, selection → environment, endings → journal, attached} →
 //! {patch, runtime} → refusal → limits`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
 //!
-//! Everything runs before `main` or when a runtime starts, on one thread, and may
-//! allocate. Two parts also run later: `endings`, which may be called in a signal
-//! handler, and the table of labels.
+//! Most runs before `main` or when a runtime starts, on one thread, and may
+//! allocate. Later run `endings`, which may be called in a signal handler, and `sessions`, on a
+//! thread of ours and at safe points.
 //!
 //! # Who reads ELF
 //!
@@ -56,6 +56,7 @@ mod endings;
 mod late;
 mod limits;
 mod selection;
+mod sessions;
 mod start;
 mod unwinding;
 
@@ -63,5 +64,5 @@ pub(crate) use attached::attached;
 pub(crate) use own_stack::OwnStack;
 pub(crate) use patch::Replacement;
 pub(crate) use refusal::Refusal;
-pub(crate) use runtime::{Attachment, Lookup, Runtime};
+pub(crate) use runtime::{Attachment, Lookup, Runtime, SessionHooks};
 pub(crate) use start::at_load;

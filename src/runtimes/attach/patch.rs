@@ -16,7 +16,8 @@
 //! [`Jumps::prepare`], except for the writing itself, which is undone if it fails halfway.
 //!
 //! While jumps are written or removed, no thread may be running the bytes that change: before
-//! `main`, before the runtime has a heap, or while it stands still elsewhere.
+//! `main`, before the runtime has a heap, or while it stands still elsewhere. Nor may one return to
+//! them: a function calls others behind its first twelve bytes only.
 
 use std::ffi::CStr;
 use std::io::Error;
@@ -27,6 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::refusal::Refusal;
 use super::symbols::{Symbol, c_function};
+use crate::sys::instruction_sync;
 
 mod instructions;
 mod near_page;
@@ -127,6 +129,7 @@ pub(crate) fn replace_each(replacements: &[Replacement]) {
 
 /// A jump to be written.
 struct Write {
+    name: &'static CStr,
     address: usize,
     bytes: [u8; FAR],
     /// How many of `bytes` and `before` count.
@@ -142,6 +145,15 @@ enum Side {
     Before,
 }
 
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Jump => Side::Before,
+            Side::Before => Side::Jump,
+        }
+    }
+}
+
 impl Write {
     fn side(&self, side: Side) -> &[u8] {
         let bytes = match side {
@@ -149,6 +161,15 @@ impl Write {
             Side::Before => &self.before,
         };
         bytes.get(..self.length).unwrap_or(&[])
+    }
+
+    /// Whether this is what the code is now.
+    fn is(&self, side: Side) -> bool {
+        let expected = self.side(side);
+        // SAFETY: `prepare` has checked that the function is that long; its code stays mapped and
+        // readable.
+        let now = unsafe { std::slice::from_raw_parts(self.address as *const u8, expected.len()) };
+        now == expected
     }
 }
 
@@ -191,7 +212,7 @@ impl Jumps {
                 let made = |(page, slot): (NearPage, _)| page.put_original(slot, code, at, length);
                 originals.push((place, slot.and_then(made).ok_or(Refusal::Original(name))?));
             }
-            writes.push(Write { address: at, bytes, length, before });
+            writes.push(Write { name, address: at, bytes, length, before });
         }
         page.map_or(Ok(()), NearPage::finish).map_err(Refusal::Patch)?;
         for (place, address) in originals {
@@ -206,12 +227,23 @@ impl Jumps {
     }
 
     /// Makes the code what it was before [`Jumps::write`], or leaves the jumps.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for sessions that can be stopped"))]
     pub(crate) fn remove(&self) -> Result<(), Refusal> {
         self.put(Side::Before)
     }
 
+    /// Writes one side over the other. If something else is there, somebody has replaced these
+    /// functions too, and nothing is written.
     fn put(&self, side: Side) -> Result<(), Refusal> {
+        let other = side.other();
+        if let Some(changed) = self.writes.iter().find(|write| !write.is(other)) {
+            return Err(Refusal::Replaced(changed.name));
+        }
+        self.put_over(side)?;
+        instruction_sync::synchronise();
+        Ok(())
+    }
+
+    fn put_over(&self, side: Side) -> Result<(), Refusal> {
         let starts = self.writes.iter().map(|write| write.address);
         let ends = self.writes.iter().map(|write| write.address + write.length);
         let (Some(start), Some(end)) = (starts.min(), ends.max()) else { return Ok(()) };
@@ -239,10 +271,7 @@ impl Jumps {
         let refusal = |error: Error| Refusal::Patch(error.raw_os_error().unwrap_or(0));
         let memory =
             std::fs::OpenOptions::new().write(true).open("/proc/self/mem").map_err(refusal)?;
-        let other = match side {
-            Side::Jump => Side::Before,
-            Side::Before => Side::Jump,
-        };
+        let other = side.other();
         let put = |write: &Write, side| memory.write_all_at(write.side(side), write.address as u64);
         for (index, write) in self.writes.iter().enumerate() {
             if let Err(error) = put(write, side) {

@@ -36,12 +36,13 @@ pub(crate) trait Runtime: Sync {
     }
 
     /// Checks the runtime, found through [`super::symbols`], and returns how to
-    /// trace it. Changes nothing that it does not restore. `None` if another copy
-    /// of this library traces it already.
+    /// trace it, in this session and in later ones. Changes nothing that it does not restore.
+    /// `None` if another copy of this library traces it already. Once in a process, before the
+    /// runtime has a heap.
     fn attach(&self) -> Result<Option<Attachment>, Refusal>;
 
     /// Makes heap snapshots possible, with or without a trace. Changes only hooks that the
-    /// runtime offers. Before [`Attachment::prepare`], if there is a trace.
+    /// runtime offers. Before [`SessionHooks::prepare`], if there is a trace.
     fn prepare_snapshots(&self) -> Result<(), Refusal> {
         Err(Refusal::Snapshots("heap snapshots of this runtime are not supported"))
     }
@@ -54,7 +55,7 @@ pub(crate) trait Runtime: Sync {
     }
 
     /// Sets what the calling thread of the runtime is doing, and returns what it
-    /// was doing. Called once a session has started; `tracer/labels.rs` describes
+    /// was doing, whether a session is live or not; `tracer/labels.rs` describes
     /// the protocol. 0 is no label.
     fn set_label(&self, _label: u32) -> u32 {
         0
@@ -86,18 +87,47 @@ pub(crate) fn detect(
     })
 }
 
-/// Makes a runtime ready for its first hook.
-pub(crate) type Prepare = Box<dyn FnOnce(&Arc<Session>) -> Result<(), Failure>>;
-
-/// How a runtime is traced. All of it happens, in the order of the fields, or
-/// none.
+/// How a runtime is traced.
 pub(crate) struct Attachment {
     /// The runtime's options, which the environment completes.
     pub(crate) options: Options,
     /// The runtime's functions that hooks replace.
     pub(crate) replacements: Vec<Replacement>,
-    /// Makes everything ready for the first hook.
-    pub(crate) prepare: Prepare,
-    /// Runs once the functions are replaced.
-    pub(crate) attached: fn(),
+    /// What else a session takes.
+    pub(crate) hooks: Box<dyn SessionHooks>,
+}
+
+/// What a runtime does when a session begins and ends, besides the replacement of its functions.
+///
+/// A session begins and ends before the runtime has a heap, or at a safe point of it
+/// (`safe_point`): then no hook is running, except for those that have called the runtime
+/// and use nothing of the session any more.
+pub(crate) trait SessionHooks: Send + Sync {
+    /// Notices what the program loads from now on, as sessions need to know it. Once, before the
+    /// runtime has a heap; changes none of its code.
+    fn watch(&self) {}
+
+    /// Why no session can begin now. At a safe point; changes nothing.
+    fn refusal(&self) -> Option<Refusal>;
+
+    /// Makes everything ready for the first hook. On the thread that starts the session, which
+    /// may allocate and block. The runtime may run, and nothing of it is used yet.
+    fn prepare(&self, session: &Arc<Session>) -> Result<(), Failure>;
+
+    /// The functions are replaced. At a safe point.
+    fn begin(&self);
+
+    /// The functions are the runtime's own again: so are its limits and variables after this. At
+    /// a safe point.
+    fn end(&self);
+
+    /// Ends and frees what [`SessionHooks::prepare`] has made. After [`SessionHooks::end`], or if
+    /// the session has not begun, on the thread that stops it.
+    fn release(&self);
+
+    /// The words that the program has allocated, by the runtime's own counters, if they are
+    /// known. At a safe point.
+    fn allocated_words(&self) -> Option<u64> {
+        None
+    }
 }

@@ -1,15 +1,14 @@
 //! From the library's constructor to a running session, and to a process that takes
-//! commands.
+//! commands, one of which may start a session later.
 
-use super::attached::{self, Attached};
-use super::patch::Jumps;
+use super::attached::Attached;
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
 use super::selection::{self, Choice, ProcessNames};
 use super::{endings, environment, journal, late, limits, symbols};
-use crate::control::{self, Settings, SnapshotSupport};
+use crate::control::{self, RuntimeSupport, Sessions, Settings};
 use crate::sys::program;
-use crate::tracer::{self, Failure, say};
+use crate::tracer::{self, Failure, Options, say};
 
 /// The runtimes that are looked for.
 pub(crate) type Known = &'static [&'static dyn Runtime];
@@ -42,7 +41,7 @@ fn attach(detected: Detected) {
     if let Some(program) = runtime.interpreted() {
         program::set_interpreted(program);
     }
-    // Before `trace` removes the variables.
+    // Before the variables are removed.
     let settings = match Settings::from_environment() {
         Ok(settings) => settings,
         Err(invalid) => return refuse(runtime, &Refusal::Setting(invalid)),
@@ -52,29 +51,33 @@ fn attach(detected: Detected) {
         // Threads and preparations take some, too.
         return refuse(runtime, refusal);
     }
-    let refusal = match &checked {
-        Ok(()) => runtime.prepare_snapshots().err().map(|refusal| refusal.to_string()),
-        Err(refusal) => Some(refusal.to_string()),
-    };
-    if environment::asks_for_trace() {
-        if let Err(refusal) = checked.and_then(|()| trace(runtime)) {
-            refuse(runtime, &refusal);
-        }
-    } else {
-        environment::adjust(environment::is_only_thread());
-    }
-    if refusal.is_none() && attached::attached().is_none() {
-        // Without it fewer moments are safe points.
+    let asks_for_trace = environment::asks_for_trace();
+    let snapshots = checked.clone().and_then(|()| runtime.prepare_snapshots());
+    if snapshots.is_ok() && settings.takes_snapshots() && !asks_for_trace {
+        // Without it fewer moments are safe points. Before the functions are looked at.
         let _ = runtime.hook_polls();
     }
-    control::start(&settings, SnapshotSupport { runtime: runtime.name(), refusal });
-}
-
-fn trace(runtime: &'static dyn Runtime) -> Result<(), Refusal> {
-    match runtime.attach()? {
-        Some(attachment) => begin(runtime, attachment),
-        None => Ok(()),
+    let attachment = checked.and_then(|()| runtime.attach());
+    let sessions = match attachment {
+        Err(refusal) => {
+            if asks_for_trace {
+                refuse(runtime, &refusal);
+            }
+            Err(refusal)
+        }
+        Ok(None) => Err(Refusal::OtherCopy),
+        Ok(Some(attachment)) if asks_for_trace => trace(runtime, attachment),
+        Ok(Some(attachment)) => wait_for_sessions(runtime, attachment),
+    };
+    if !asks_for_trace {
+        environment::adjust(environment::is_only_thread());
     }
+    // Sessions begin and end at the safe points of snapshots.
+    let sessions = snapshots.clone().and(sessions);
+    let sessions = sessions.map(|attached| attached as &dyn Sessions);
+    let sessions = sessions.map_err(|refusal| refusal.to_string());
+    let refusal = snapshots.err().map(|refusal| refusal.to_string());
+    control::start(&settings, RuntimeSupport { runtime: runtime.name(), refusal, sessions });
 }
 
 /// Reports that there is no trace, or, if none is asked for, that no commands are taken.
@@ -90,46 +93,68 @@ fn check_process() -> Result<(), Refusal> {
     limits::too_tight().map_or(Ok(()), |tight| Err(Refusal::Limit(tight)))
 }
 
-/// Starts the session, then patches the runtime. If a step fails after the
-/// session has started, the session is stopped and the runtime runs unmodified.
-fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Refusal> {
-    let Attachment { options, replacements, prepare, attached } = attachment;
-    let Ok(options) = tracer::options_from_environment(options) else {
+/// Makes the runtime ready for sessions that are asked for while the program runs. Changes nothing.
+fn wait_for_sessions(
+    runtime: &'static dyn Runtime,
+    mut attachment: Attachment,
+) -> Result<&'static Attached, Refusal> {
+    let Ok(options) = tracer::settings_from_environment(attachment.options) else {
+        // The reason has been reported.
+        return Err(Refusal::Settings);
+    };
+    attachment.options = options;
+    tracer::prepare();
+    Attached::record(runtime, attachment)
+}
+
+/// Makes the runtime ready for sessions, and starts the first. If that fails, the runtime runs
+/// unmodified; the reason is reported.
+fn trace(
+    runtime: &'static dyn Runtime,
+    mut attachment: Attachment,
+) -> Result<&'static Attached, Refusal> {
+    let Ok(options) = tracer::options_from_environment(attachment.options) else {
         // The reason has been reported.
         journal::refused(environment::journal());
-        return Ok(());
+        return Err(Refusal::Settings);
     };
-    let jumps = Jumps::prepare(&replacements)?;
+    attachment.options = options.clone();
+    let attached = Attached::record(runtime, attachment);
+    match &attached {
+        Ok(attached) => begin(attached, options),
+        Err(refusal) => refuse(runtime, refusal),
+    }
+    attached
+}
+
+/// Starts the session, then patches the runtime. If a step fails after the
+/// session has started, the session is stopped.
+fn begin(attached: &'static Attached, options: Options) {
     let alone = environment::is_only_thread();
     let journal = environment::adjust(alone);
-    let session = match tracer::start(options) {
+    let (labels, probes) = (attached.labels.clone(), attached.probes.clone());
+    let session = match tracer::start_sharing(options, labels, probes) {
         Ok(session) => session,
-        Err(failure) => {
-            // Any other reason has been reported.
-            if failure == Failure::Memory {
+        Err(error) => {
+            if error.report() == Failure::Memory {
                 say(format_args!("there is not enough memory for a trace; not tracing"));
             }
-            journal::refused(journal);
-            return Ok(());
+            return journal::refused(journal);
         }
     };
     journal::begin(&session, journal);
-    let started = prepare(&session).and_then(|()| {
-        jumps.write().map_err(|refusal| {
-            report_refusal(runtime, "is not traced", &refusal);
+    let started = attached.prepare(&session).and_then(|()| {
+        attached.begin().map_err(|refusal| {
+            report_refusal(attached.runtime, "is not traced", &refusal);
             Failure::Off
         })
     });
     if started.is_err() {
+        attached.hooks.release();
         let _ = session.stop();
-        return Ok(());
-    }
-    attached();
-    if alone {
+    } else if alone {
         endings::hook();
     }
-    attached::record(Attached { runtime, session });
-    Ok(())
 }
 
 fn report_refusal(runtime: &dyn Runtime, lacks: &str, refusal: &Refusal) {

@@ -2,33 +2,97 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::timing::{self, Report};
 use super::version::MajorVersion;
 use super::{bytecode, frames, names};
-use crate::runtimes::attach::{Attachment, Replacement};
+use crate::runtimes::attach::{Attachment, Refusal, Replacement, SessionHooks};
 use crate::tracer::{Failure, Options, Session};
 
-/// An attachment that adds the frame tables before `start`, and watches for plugins and
+/// What one major version does when a session begins and ends. See [`SessionHooks`].
+pub(super) trait VersionHooks: Send + Sync {
+    const VERSION: MajorVersion;
+    /// Reports an edge of a slice of the collector to the mutator that it is about.
+    const REPORT_SLICE: Report;
+
+    /// Whether the program takes a profile of its own.
+    fn is_in_use(&self) -> bool;
+    fn prepare(&self, session: &Arc<Session>) -> Result<(), Failure>;
+    fn begin(&self);
+    fn end(&self);
+    fn release(&self);
+    fn allocated_words(&self) -> Option<u64>;
+}
+
+/// Sessions of OCaml.
+struct OcamlSessions<V> {
+    of_version: V,
+    /// The session that was prepared, until it is released.
+    session: Mutex<Option<Arc<Session>>>,
+}
+
+/// An attachment whose sessions know the frame tables of the program, and notice plugins and
 /// bytecode that are loaded later.
-pub(super) fn attachment(
-    version: MajorVersion,
+pub(super) fn attachment<V: VersionHooks + 'static>(
     options: Options,
     replacements: Vec<Replacement>,
-    start: impl FnOnce(&Arc<Session>) -> Result<(), Failure> + 'static,
+    of_version: V,
 ) -> Attachment {
+    frames::prepare(V::VERSION);
     let (runtime_params, name) = (runtime_params(), names::namer());
     Attachment {
         options: Options { header_words: 1, runtime_params, name, ..options },
         replacements,
-        prepare: Box::new(move |session| {
-            frames::add_all(session, version);
-            start(session)
-        }),
-        attached: || {
-            frames::watch_plugins();
-            bytecode::watch_loading();
-        },
+        hooks: Box::new(OcamlSessions { of_version, session: Mutex::new(None) }),
+    }
+}
+
+impl<V> OcamlSessions<V> {
+    fn session(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<V: VersionHooks> SessionHooks for OcamlSessions<V> {
+    fn watch(&self) {
+        frames::watch_plugins();
+        bytecode::watch_loading();
+    }
+
+    fn refusal(&self) -> Option<Refusal> {
+        self.of_version.is_in_use().then_some(Refusal::InUse)
+    }
+
+    fn prepare(&self, session: &Arc<Session>) -> Result<(), Failure> {
+        frames::add_all(session, V::VERSION);
+        *self.session() = Some(Arc::clone(session));
+        self.of_version.prepare(session)
+    }
+
+    fn begin(&self) {
+        if let Some(session) = &*self.session() {
+            frames::begin(session, V::VERSION);
+            self.of_version.begin();
+            if session.options.time_line {
+                timing::set_hooks(V::REPORT_SLICE);
+            }
+        }
+    }
+
+    fn end(&self) {
+        timing::remove_hooks();
+        self.of_version.end();
+        frames::end();
+    }
+
+    fn release(&self) {
+        self.of_version.release();
+        *self.session() = None;
+    }
+
+    fn allocated_words(&self) -> Option<u64> {
+        self.of_version.allocated_words()
     }
 }
 

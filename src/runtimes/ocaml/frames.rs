@@ -14,13 +14,16 @@ use crate::runtimes::attach::library::lookup_in;
 use crate::runtimes::attach::symbols;
 use crate::tracer::{self, Session, say};
 
-/// What the tables of plugins are added to.
-struct TracedProgram {
-    session: Arc<Session>,
-    version: MajorVersion,
-}
+/// The session to which the tables of plugins are added; NULL if none is live. It changes at safe
+/// points, where no plugin is being loaded.
+static TRACED: AtomicPtr<Session> = AtomicPtr::new(ptr::null_mut());
 
-static TRACED: OnceLock<TracedProgram> = OnceLock::new();
+/// The plugin that was loaded last when tables were added to a session.
+static ADDED: AtomicUsize = AtomicUsize::new(0);
+
+/// The version of the runtime, and its own index of frames if that can be used. Its layout is proved
+/// before the runtime starts.
+static PREPARED: OnceLock<(MajorVersion, Option<Descriptors>)> = OnceLock::new();
 
 /// What `caml_natdynlink_hook` was before.
 static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
@@ -42,10 +45,17 @@ const SEPARATORS: [&[u8]; 2] = [b"__", b"."];
 
 type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char);
 
-/// Makes the tables of all modules known: `caml_frametable` is a list of them that
-/// ends with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`).
+/// Looks at what sessions need, before the runtime starts.
+pub(super) fn prepare(version: MajorVersion) {
+    PREPARED.get_or_init(|| (version, Descriptors::find(version)));
+}
+
+/// Makes the tables of all modules known to a session: `caml_frametable` is a list of them that
+/// ends with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`). On the thread
+/// that starts the session, perhaps while the program loads a plugin.
 pub(super) fn add_all(session: &Arc<Session>, version: MajorVersion) {
     let Some(list) = symbols::lookup(c"caml_frametable") else { return };
+    let newest = newest_plugin();
     let tables = list_of_tables(list, version);
     if borrow(session, version, tables.clone()) {
         let has_crossings = |table: &OcamlTable| table.begins_with_return_to_c() == Ok(true);
@@ -55,7 +65,31 @@ pub(super) fn add_all(session: &Arc<Session>, version: MajorVersion) {
         session.tables.reserve(usize::try_from(count).unwrap_or(0));
         tables.for_each(|table| add(session, table));
     }
-    let _ = TRACED.set(TracedProgram { session: Arc::clone(session), version });
+    add_plugins(session, version, newest, 0);
+    ADDED.store(newest, Ordering::Relaxed);
+}
+
+/// A session begins: adds the tables of plugins that were loaded since [`add_all`], and has those of
+/// later ones added. The session lives until [`end`].
+pub(super) fn begin(session: &Arc<Session>, version: MajorVersion) {
+    add_plugins(session, version, newest_plugin(), ADDED.load(Ordering::Relaxed));
+    TRACED.store(Arc::as_ptr(session).cast_mut(), Ordering::Release);
+}
+
+/// The session ends.
+pub(super) fn end() {
+    TRACED.store(ptr::null_mut(), Ordering::Release);
+}
+
+/// Adds the tables of plugins, from the one that stands at `newest` down to before `known`.
+fn add_plugins(session: &Session, version: MajorVersion, newest: usize, known: usize) {
+    for plugin in plugins_from(newest as *const Plugin) {
+        if ptr::from_ref(plugin) as usize == known {
+            break;
+        }
+        // SAFETY: the table of a plugin, which is never unloaded once it runs.
+        add(session, unsafe { OcamlTable::new(plugin.table as *const u8, version) });
+    }
 }
 
 /// Has frames looked up in the runtime's own index, if that is possible.
@@ -68,7 +102,9 @@ fn borrow(
         // Then no walk of ours enters the frames that it reaches.
         return false;
     }
-    let Some(descriptors) = Descriptors::find(version) else { return false };
+    let Some(descriptors) = PREPARED.get().and_then(|(_, descriptors)| *descriptors) else {
+        return false;
+    };
     let find = move |return_address| descriptors.record(return_address);
     // SAFETY: the runtime's index holds the addresses of descriptors, and may be read
     // inside hooks (see `descriptors`).
@@ -125,7 +161,12 @@ pub(super) fn newest_plugin() -> usize {
 }
 
 fn plugins() -> impl Iterator<Item = &'static Plugin> {
-    let mut next = PLUGINS.load(Ordering::Acquire).cast_const();
+    plugins_from(PLUGINS.load(Ordering::Acquire))
+}
+
+/// NULL or a plugin, and those that were loaded before it.
+fn plugins_from(newest: *const Plugin) -> impl Iterator<Item = &'static Plugin> {
+    let mut next = newest;
     std::iter::from_fn(move || {
         // SAFETY: NULL, or a node that `remember` has leaked.
         let plugin = unsafe { next.as_ref() }?;
@@ -172,7 +213,10 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
         // The runtime looks for these two, too.
         let code = symbol(b"code_begin").zip(symbol(b"code_end"));
         remember(table, code.map(|(begin, end)| begin..end.max(begin)));
-        if let Some(TracedProgram { session, version }) = TRACED.get() {
+        // SAFETY: NULL, or a session that lives until `end` is called at a safe point: not while
+        // this function runs.
+        let traced = unsafe { TRACED.load(Ordering::Acquire).as_ref() };
+        if let Some((session, (version, _))) = traced.zip(PREPARED.get()) {
             // SAFETY: the symbol is the plugin's table. Plugins are never unloaded once
             // they run.
             add(session, unsafe { OcamlTable::new(table as *const u8, *version) });

@@ -31,6 +31,18 @@ impl HookBefore {
         }
     }
 
+    /// Puts what was there back. False if ours is not in the variable: somebody has set another.
+    ///
+    /// # Safety
+    /// That of [`HookBefore::set`], which was called for this variable.
+    pub(super) unsafe fn remove(&self, variable: usize, ours: Hook) -> bool {
+        // SAFETY: a variable of the runtime by the contract, as large as an address.
+        let variable = unsafe { AtomicUsize::from_ptr(variable as *mut usize) };
+        let before = self.0.load(Ordering::Acquire);
+        let (acquire, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
+        variable.compare_exchange(ours as usize, before, acquire, relaxed).is_ok()
+    }
+
     /// Calls it, if there was one.
     pub(super) fn call(&self) {
         let before = self.0.load(Ordering::Acquire);

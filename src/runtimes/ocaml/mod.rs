@@ -20,7 +20,7 @@
 //!   adds the tables of the program, and of plugins that it loads; `backtrace`: where walks leave frames; `names`: of code
 //!   without debug information.
 //! - `heap`: writes the heap into a snapshot; `tag_sizes`: what tagged values reach;
-//!   `timing`: when the collector works.
+//!   `timing`: when the collector works; `thread_state`: labels of threads.
 //! - `values`: headers and lengths; `unit_name`: names of compilation units; `variable`:
 //!   variables of the runtime; `lent`: memory with which layouts are proved; `hook_variable`: those that hold hooks; `parameters`: what the trace info says about it; `polls`:
 //!   how samples keep out of their way;
@@ -47,6 +47,7 @@ mod polls;
 mod releases;
 mod runtime;
 mod tag_sizes;
+mod thread_state;
 mod timing;
 mod unit_name;
 mod values;

@@ -5,11 +5,11 @@
 //! In OCaml 4 `Gc.full_major` and `Gc.compact` mark and sweep without slices, and call no hook.
 
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::hook_variable::{Hook, HookBefore};
 use crate::probes::SliceKind;
-use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::attach::symbols::{function_at, lookup};
 
 /// An edge of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub(super) enum Edge {
 /// Reports an edge to the mutator of the calling thread, which runs the runtime's code.
 pub(super) type Report = fn(SliceKind, Edge);
 
-static REPORT: OnceLock<Report> = OnceLock::new();
+/// A [`Report`]; 0 if no session has a time line.
+static REPORT: AtomicUsize = AtomicUsize::new(0);
 
 /// The runtime's variable, what its hook is called for, and our hook.
 const HOOKS: [(&CStr, SliceKind, Edge, Hook); 6] = [
@@ -33,26 +34,52 @@ const HOOKS: [(&CStr, SliceKind, Edge, Hook); 6] = [
     (c"caml_finalise_end_hook", SliceKind::Finalisers, Edge::End, hook::<5>),
 ];
 
-static BEFORE: [HookBefore; HOOKS.len()] = [const { HookBefore::none() }; HOOKS.len()];
+/// The hook of a variable: whether ours is set, perhaps behind another, and what was there before.
+struct Place {
+    is_set: AtomicBool,
+    before: HookBefore,
+}
+
+static PLACES: [Place; HOOKS.len()] =
+    [const { Place { is_set: AtomicBool::new(false), before: HookBefore::none() } }; HOOKS.len()];
 
 /// Our hook for the variable with this index.
 extern "C" fn hook<const INDEX: usize>() {
     let (_, kind, edge, _) = HOOKS[INDEX];
-    if let Some(report) = REPORT.get() {
+    let report = REPORT.load(Ordering::Acquire);
+    if report != 0 {
+        // SAFETY: `set_hooks` stored a function of this type.
+        let report: Report = unsafe { function_at(report) };
         report(kind, edge);
     }
-    BEFORE[INDEX].call();
+    PLACES[INDEX].before.call();
 }
 
-/// Sets the hooks. Once in a process, before the runtime collects. A runtime without one of the variables
+/// Sets the hooks, for a session that begins. A runtime without one of the variables
 /// has no such slices in its time line.
 pub(super) fn set_hooks(report: Report) {
-    if REPORT.set(report).is_err() {
-        return;
-    }
-    for ((name, _, _, ours), before) in HOOKS.into_iter().zip(&BEFORE) {
+    REPORT.store(report as usize, Ordering::Release);
+    for ((name, _, _, ours), place) in HOOKS.into_iter().zip(&PLACES) {
         let Some(variable) = lookup(name) else { continue };
-        // SAFETY: `caml_timing_hook` variables of the runtime, which hold such pointers.
-        unsafe { before.set(variable, ours) };
+        // One that could not be removed is called by another that was set in front of it.
+        if !place.is_set.swap(true, Ordering::AcqRel) {
+            // SAFETY: `caml_timing_hook` variables of the runtime, which hold such pointers.
+            unsafe { place.before.set(variable, ours) };
+        }
+    }
+}
+
+/// Removes them, for a session that ends. One that somebody has set another in front of stays, and
+/// does nothing.
+pub(super) fn remove_hooks() {
+    REPORT.store(0, Ordering::Release);
+    for ((name, _, _, ours), place) in HOOKS.into_iter().zip(&PLACES) {
+        if !place.is_set.load(Ordering::Acquire) {
+            continue;
+        }
+        // SAFETY: such a variable, and ours was set there before.
+        let is_removed =
+            lookup(name).is_some_and(|variable| unsafe { place.before.remove(variable, ours) });
+        place.is_set.store(!is_removed, Ordering::Release);
     }
 }

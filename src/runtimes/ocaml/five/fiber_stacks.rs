@@ -243,7 +243,7 @@ pub(super) fn record() {
     }
     let Some(attached) = attached() else { return };
     let clock = TickSource::detect();
-    if let Some(probe) = attached.session.probes.open(ProbeKind::Value, NAME, clock) {
+    if let Some(probe) = attached.probes.open(ProbeKind::Value, NAME, clock) {
         IS_SHOWN.store(true, Ordering::Relaxed);
         probe.value.set(bytes.round());
     }

@@ -42,13 +42,14 @@ mod hooks;
 mod layout;
 mod parameters;
 mod proof;
+mod sessions;
 mod small_alloc;
 mod symbols;
 mod walkers;
 
 use crate::runtimes::attach::{Attachment, Refusal};
 use crate::runtimes::ocaml::runtime::Ocaml;
-use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode, timing};
+use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode};
 use crate::tracer::{Options, Rate};
 
 /// OCaml 5.3 and later.
@@ -81,14 +82,5 @@ fn attachment() -> Result<Attachment, Refusal> {
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);
-    Ok(attachment::attachment(MajorVersion::Five, options, replacements, move |session| {
-        if session.options.time_line {
-            fiber_stacks::watch(runtime.is_native);
-        }
-        domain::start(runtime, known, session);
-        if session.options.time_line {
-            timing::set_hooks(domain::report_slice);
-        }
-        Ok(())
-    }))
+    Ok(attachment::attachment(options, replacements, sessions::FiveSessions { runtime, known }))
 }

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use super::layout::StateLayout;
+use super::state::State;
 use super::symbols::Runtime;
 use crate::probes::{Heap, ReadHeap};
 use crate::runtimes::attach::symbols::lookup;
+use crate::tracer::WORD;
 
 /// Reads the counters of a runtime whose layout is proved.
 pub(super) fn reader(runtime: &Runtime, layout: &'static StateLayout) -> ReadHeap {
@@ -48,6 +50,18 @@ fn read(
         heap_words: Some(heap_words),
         live_words: free.map(|free| heap_words.saturating_sub(free)),
     })
+}
+
+/// The words that the program has allocated, those in its young heap included. Under the master lock;
+/// `None` before the runtime has a heap.
+pub(super) fn allocated_words(state: State) -> Option<u64> {
+    if !state.exists() || state.young_start() == 0 {
+        return None;
+    }
+    let heap = read(state.pointer as usize, state.layout, None, lookup(c"caml_allocated_words"))?;
+    let young = state.word(state.layout.young_alloc_end).checked_sub(state.young_pointer())?;
+    let all = heap.minor_words? + heap.major_words? + (young / WORD) as u64;
+    all.checked_sub(heap.promoted_words?)
 }
 
 /// A word that another thread may change.

@@ -24,6 +24,7 @@ use crate::runtimes::ocaml::{Descriptors, MajorVersion};
 use crate::tracer::PartSizes;
 
 /// What the shortcut needs of the runtime.
+#[derive(Clone)]
 pub(super) struct GcEntry {
     descriptors: Descriptors,
     pub(super) singles: Singles,
@@ -39,6 +40,11 @@ pub(super) type Dispatch = extern "C-unwind" fn(usize, c_int, c_int, *const u8);
 
 /// `CAML_DO_TRACK | CAML_FROM_CAML` (`runtime/caml/memory.h`).
 const FROM_OCAML: c_int = 1 | 2;
+
+// SAFETY: `pending` points to a variable of the runtime, which is atomic.
+unsafe impl Send for GcEntry {}
+// SAFETY: shared, it is only read.
+unsafe impl Sync for GcEntry {}
 
 /// What native code allocates in one go.
 #[derive(Clone, Copy)]
@@ -111,6 +117,7 @@ impl GcEntry {
 /// Return addresses at which native code allocates one block, with its words: those at
 /// which a sample has fallen. Reading a descriptor instead takes several cache lines
 /// that nothing else has used lately.
+#[derive(Clone)]
 pub(super) struct Singles([u64; 256]);
 
 /// An entry is a return address, which is below 2^48, and from this bit on the words.

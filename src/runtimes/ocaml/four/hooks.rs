@@ -4,21 +4,22 @@
 //! does for a profile, as far as the runtime's heap is concerned. Those that are called
 //! for every allocation outside the young heap return at once if no sample falls on it.
 //!
-//! All run under the runtime's master lock but `caml_memprof_new_th_ctx`. None allocates
-//! in the runtime's heap or calls OCaml. Those that raise own nothing.
+//! All run under the runtime's master lock. None allocates in the runtime's heap or calls OCaml.
+//! Those that raise own nothing. A session may end while the runtime works that a hook has
+//! called: what that hook does behind is nothing of the session's.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::ptr;
 use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
 use super::gc_entry::GcEntry;
-use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
+use super::host::{FAILWITH, Host, host, on_own_stack};
 use super::layout::is_white;
 use super::polls;
-use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
+use super::symbols::{EnterThread, GcEntryFunction, ProfilerHooks, Runtime, SetSuspended};
 use crate::runtimes::attach::Replacement;
+use crate::runtimes::attach::patch::Original;
 use crate::runtimes::ocaml::values::{Header, UNIT, header, part_sizes, raise_failure, young_fate};
 use crate::tracer::{AllocatedBlock, Fate, Generation, PartSizes, Registers, Tracked, WORD};
 
@@ -29,7 +30,43 @@ pub(super) fn replacements(runtime: &Runtime, has_shortcut: bool) -> Vec<Replace
     let hook: GcEntryFunction = caml_garbage_collection;
     let mut all = runtime.functions.replacements::<Hooks>();
     all.extend(gc_entry.map(|function| function.replaced_by(hook)));
+    all.push(runtime.enter_thread.wrapped_by(caml_memprof_enter_thread, &ENTER_THREAD));
+    all.push(runtime.set_suspended.wrapped_by(caml_memprof_set_suspended, &SET_SUSPENDED));
     all
+}
+
+/// The runtime's own functions, which keep the context of the running thread.
+static ENTER_THREAD: Original<EnterThread> = Original::new();
+static SET_SUSPENDED: Original<SetSuspended> = Original::new();
+
+/// Behind the runtime's: another thread runs, whose context says whether it is suspended. The
+/// runtime's has taken the trigger for its own.
+extern "C" fn caml_memprof_enter_thread(context: *mut c_void) {
+    // SAFETY: the type with which the runtime declares it.
+    if let Some(original) = unsafe { ENTER_THREAD.get() } {
+        original(context);
+    }
+    // SAFETY: NULL where there was no memory, else a context (`caml_memprof_th_ctx`,
+    // `runtime/memprof.c`), which begins with this flag.
+    let flag = unsafe { context.cast::<c_int>().as_ref() };
+    let suspended = flag.is_some_and(|&flag| flag != 0);
+    in_hook(|host| {
+        host.take_label();
+        host.suspended = suspended;
+        host.renew();
+    });
+}
+
+/// Behind the runtime's, which has noted it in the context of the running thread.
+extern "C" fn caml_memprof_set_suspended(suspended: c_int) {
+    // SAFETY: the type with which the runtime declares it.
+    if let Some(original) = unsafe { SET_SUSPENDED.get() } {
+        original(suspended);
+    }
+    in_hook(|host| {
+        host.suspended = suspended != 0;
+        host.renew();
+    });
 }
 
 /// See [`ProfilerHooks`] for when each is called.
@@ -116,64 +153,6 @@ impl ProfilerHooks for Hooks {
     /// No callback ever waits.
     extern "C" fn caml_memprof_handle_postponed_exn() -> usize {
         UNIT
-    }
-
-    // --- Threads ---
-
-    extern "C" fn caml_memprof_set_suspended(suspended: c_int) {
-        let work = |host: &mut Host| {
-            host.suspended = suspended != 0;
-            // SAFETY: NULL or the context of the running thread, which begins with this
-            // flag.
-            if let Some(flag) = unsafe { host.context.cast::<c_int>().as_mut() } {
-                *flag = suspended;
-            }
-            host.renew();
-        };
-        in_hook(work);
-    }
-
-    extern "C" fn caml_memprof_new_th_ctx() -> *mut c_void {
-        // SAFETY: `calloc` has no preconditions; zeros are a context.
-        unsafe { libc::calloc(1, size_of::<Context>()) }
-    }
-
-    extern "C" fn caml_memprof_enter_thread(context: *mut c_void) {
-        let work = |host: &mut Host| {
-            host.context = context.cast();
-            host.take_label();
-            // SAFETY: NULL where there was no memory, else a context, which begins with
-            // this flag.
-            let flag = unsafe { context.cast::<c_int>().as_ref() };
-            let suspended = flag.is_some_and(|&flag| flag != 0);
-            if suspended != host.suspended {
-                host.suspended = suspended;
-                host.renew();
-            }
-        };
-        in_hook(work);
-    }
-
-    extern "C" fn caml_memprof_leave_thread() {
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        if let Some(host) = unsafe { host() } {
-            host.context = ptr::null_mut();
-        }
-    }
-
-    extern "C" fn caml_memprof_delete_th_ctx(context: *mut c_void) {
-        // SAFETY: the runtime calls this function under the master lock. Hooks do not
-        // nest, so no other `&mut Host` is alive.
-        if let Some(host) = unsafe { host() }
-            && host.context == context.cast()
-        {
-            host.context = ptr::null_mut();
-        }
-        if context as usize != MAIN_CONTEXT.load(Ordering::Relaxed) {
-            // SAFETY: from `caml_memprof_new_th_ctx`, and the runtime forgets it now.
-            unsafe { libc::free(context) };
-        }
     }
 
     // --- The program's own profiles ---

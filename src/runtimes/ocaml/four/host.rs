@@ -1,12 +1,12 @@
-//! The state behind the hooks: one mutator, and what is known about the runtime.
+//! The state behind the hooks of a session: one mutator, and what is known about the runtime.
 //!
 //! Everything here is used under the runtime's master lock, unless stated otherwise.
 
-use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
+use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::gc_entry::GcEntry;
 use super::proof::Proved;
@@ -18,6 +18,7 @@ use crate::runtimes::attach::OwnStack;
 use crate::runtimes::attach::symbols::{function_at, lookup};
 use crate::runtimes::ocaml::polls::below_polls;
 use crate::runtimes::ocaml::tag_sizes::{self, TagSizes};
+use crate::runtimes::ocaml::thread_state;
 use crate::runtimes::ocaml::timing::Edge;
 use crate::tracer::{self, Failure, Mutator, PartSizes, Registers, Session};
 
@@ -38,10 +39,8 @@ pub(super) struct Host {
     pub(super) left: isize,
     /// Of the running thread: what its context says.
     pub(super) suspended: bool,
-    /// That context; NULL while no thread runs OCaml.
-    pub(super) context: *mut Context,
-    /// The label of the first thread, whose context is the runtime's.
-    first_label: u32,
+    /// The session began on a thread of ours: the label of the thread that runs is not known yet.
+    label_is_due: bool,
     /// What tagged values reach.
     tag_sizes: Option<TagSizes>,
     /// `caml_page_table_lookup`: what is at an address. Absent in runtimes that do not know.
@@ -50,24 +49,9 @@ pub(super) struct Host {
     pub(super) gc_entry: Option<GcEntry>,
 }
 
-/// A thread's context: ours, but for that of the first thread, which is the
-/// runtime's and begins with the same number (`caml_memprof_th_ctx`,
-/// `runtime/memprof.c`).
-#[repr(C)]
-pub(super) struct Context {
-    /// Nothing is sampled.
-    suspended: libc::c_int,
-    /// What the thread is doing, as a label; 0 for none. Not in the first thread's.
-    label: u32,
-}
-
-/// Holds the one host, once there is one.
-struct Hold(UnsafeCell<Option<Host>>);
-
-// SAFETY: used under the runtime's master lock only, by one thread at a time.
-unsafe impl Sync for Hold {}
-
-static HOST: Hold = Hold(UnsafeCell::new(None));
+/// The host of the session that has begun; NULL if there is none. Changes at safe points, and is
+/// used under the runtime's master lock only, by one thread at a time.
+static HOST: AtomicPtr<Host> = AtomicPtr::new(ptr::null_mut());
 
 /// A hook is under way on our stack.
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -75,54 +59,67 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 /// `caml_failwith`, which the hooks that raise need.
 pub(super) static FAILWITH: AtomicUsize = AtomicUsize::new(0);
 
-/// `caml_memprof_main_ctx`, which is never freed.
-pub(super) static MAIN_CONTEXT: AtomicUsize = AtomicUsize::new(0);
-
-/// Prepares everything for the first hook. Before `main`.
-pub(super) fn start(
-    runtime: &Runtime,
-    proved: Proved,
-    gc_entry: Option<GcEntry>,
-    session: &Arc<Session>,
-) -> Result<(), Failure> {
-    let mut mutator = Mutator::start(session, walkers::stack_source(runtime, proved))?;
-    let left = mutator.countdown();
-    let host = Host {
-        mutator,
-        stack: OwnStack::new().ok_or(Failure::Memory)?,
-        state: State::of(runtime, proved),
-        trigger: runtime.young_trigger as *mut usize,
-        // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
-        update_young_limit: unsafe { function_at(runtime.update_young_limit) },
-        // SAFETY: `void caml_invert_root (value, value *)`, `runtime/compact.c`.
-        invert_root: unsafe { function_at(runtime.invert_root) },
-        left,
-        suspended: false,
-        context: runtime.main_context as *mut Context,
-        first_label: 0,
-        tag_sizes: None,
-        // SAFETY: `int caml_page_table_lookup (void *)`, `runtime/memory.c`.
-        page_table_lookup: lookup(c"caml_page_table_lookup").map(|at| unsafe { function_at(at) }),
-        gc_entry,
-    };
-    FAILWITH.store(runtime.failwith, Ordering::Relaxed);
-    MAIN_CONTEXT.store(runtime.main_context, Ordering::Relaxed);
-    // SAFETY: before the first hook, and called once.
-    unsafe { *HOST.0.get() = Some(host) };
-    Ok(())
+impl Host {
+    /// Makes everything ready for the first hook of a session.
+    pub(super) fn new(
+        runtime: &Runtime,
+        proved: Proved,
+        gc_entry: Option<GcEntry>,
+        stack: OwnStack,
+        session: &Arc<Session>,
+    ) -> Result<Box<Host>, Failure> {
+        let mut mutator = Mutator::start(session, walkers::stack_source(runtime, proved))?;
+        let left = mutator.countdown();
+        FAILWITH.store(runtime.failwith, Ordering::Relaxed);
+        Ok(Box::new(Host {
+            mutator,
+            stack,
+            state: State::of(runtime, proved),
+            trigger: runtime.young_trigger as *mut usize,
+            // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
+            update_young_limit: unsafe { function_at(runtime.update_young_limit) },
+            // SAFETY: `void caml_invert_root (value, value *)`, `runtime/compact.c`.
+            invert_root: unsafe { function_at(runtime.invert_root) },
+            left,
+            suspended: false,
+            label_is_due: true,
+            tag_sizes: None,
+            page_table_lookup: lookup(c"caml_page_table_lookup")
+                // SAFETY: `int caml_page_table_lookup (void *)`, `runtime/memory.c`.
+                .map(|at| unsafe { function_at(at) }),
+            gc_entry,
+        }))
+    }
 }
 
-/// The host. `None` only before it was made.
+/// Makes a host that of the session that begins, and draws its first sample. At a safe point.
+pub(super) fn install(host: Box<Host>) {
+    HOST.store(Box::into_raw(host), Ordering::Release);
+    // SAFETY: at a safe point, where no hook is under way.
+    if let Some(host) = unsafe { self::host() }
+        && host.state.exists()
+    {
+        host.renew();
+    }
+}
+
+/// The host of the session that ends; hooks find none any more. At a safe point.
+pub(super) fn remove() -> Option<Box<Host>> {
+    let host = HOST.swap(ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: from `install`, and taken out once.
+    (!host.is_null()).then(|| unsafe { Box::from_raw(host) })
+}
+
+/// The host. `None` if no session has begun.
 ///
 /// # Safety
 /// The calling thread holds the runtime's master lock, and no other reference to the
-/// host is in use until the caller has returned, or has called [`on_own_stack`] and
+/// host is in use until the caller has returned, or has called [`on_own_stack`] or the runtime and
 /// uses this one no more.
 #[inline]
 pub(super) unsafe fn host() -> Option<&'static mut Host> {
-    // SAFETY: by the contract this is the only reference.
-    let hold = unsafe { &mut *HOST.0.get() };
-    hold.as_mut()
+    // SAFETY: NULL, or from `install` and not removed; by the contract this is the only reference.
+    unsafe { HOST.load(Ordering::Relaxed).as_mut() }
 }
 
 /// Runs `work` on the host, on our own stack. A defect turns tracing off.
@@ -152,17 +149,10 @@ pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
 /// Sets the label of the calling thread, which holds the master lock as all code of the
 /// program does; returns the one before.
 pub(super) fn set_label(label: u32) -> u32 {
-    let mut before = 0;
-    let work = |host: &mut Host| {
-        // SAFETY: NULL, or points into the host or a context that is not deleted.
-        if let Some(place) = unsafe { host.label_place().as_mut() } {
-            before = std::mem::replace(place, label);
-            host.take_label();
-        }
-    };
+    let before = thread_state::set_label(label);
     // SAFETY: OCaml code, or C code called from it, calls this, so the thread holds the
     // master lock; no hook is running on it.
-    unsafe { on_own_stack(work) };
+    unsafe { on_own_stack(Host::take_label) };
     before
 }
 
@@ -213,6 +203,9 @@ fn trampoline_of<W: FnOnce(&mut Host)>(_: &ManuallyDrop<Call<W>>) -> extern "C" 
 impl Host {
     fn enter_and(&mut self, work: impl FnOnce(&mut Host)) {
         self.mutator.resume_after_fork(&mut self.left);
+        if self.label_is_due {
+            self.take_label();
+        }
         work(self);
     }
 
@@ -229,22 +222,16 @@ impl Host {
         unsafe { tag_sizes::measure(&mut self.tag_sizes, &self.mutator, is_counted) };
     }
 
-    /// Where the running thread's label is.
-    fn label_place(&mut self) -> *mut u32 {
-        if self.context as usize == MAIN_CONTEXT.load(Ordering::Relaxed) {
-            return &raw mut self.first_label;
-        }
-        // SAFETY: NULL, or from `caml_memprof_new_th_ctx` and not deleted.
-        unsafe { self.context.as_mut() }
-            .map_or(std::ptr::null_mut(), |context| &raw mut context.label)
+    /// Ends its mutator. After [`remove`], or if it was never installed.
+    pub(super) fn end(mut self: Box<Self>) {
+        self.mutator.settle();
+        self.mutator.end();
     }
 
     /// Gives the running thread's label to the mutator.
     pub(super) fn take_label(&mut self) {
-        let place = self.label_place();
-        // SAFETY: NULL, or points into the host or a context that is not deleted.
-        let label = unsafe { place.as_ref() }.copied().unwrap_or(0);
-        self.mutator.set_label(label);
+        self.label_is_due = false;
+        self.mutator.set_label(thread_state::get().label);
     }
 
     /// Whether the young pointer is below the trigger of samples, but not below that of

@@ -3,6 +3,8 @@
 //! - `symbols`: what is used of the runtime, and the table of the functions that are
 //!   replaced; `layout`: what is known about each release; `proof`: the live
 //!   proof of a layout, before anything is changed.
+//! - `sessions`: how a session begins and ends; `profile_in_use`: whether the program takes a
+//!   profile of its own.
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
 //!   `host`: what is behind them; `state`: that of the runtime.
 //! - `heap`: heap snapshots; `polls`: points at which native code can be interrupted.
@@ -24,14 +26,16 @@ mod host;
 mod layout;
 mod parameters;
 mod polls;
+mod profile_in_use;
 mod proof;
+mod sessions;
 mod state;
 mod symbols;
 mod walkers;
 
 use crate::runtimes::attach::{Attachment, Refusal};
 use crate::runtimes::ocaml::runtime::Ocaml;
-use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode, timing};
+use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode};
 use crate::tracer::{Options, Rate};
 
 use gc_entry::GcEntry;
@@ -60,13 +64,8 @@ fn attachment() -> Result<Attachment, Refusal> {
     };
     let gc_entry = if proved.is_native { GcEntry::find(&runtime) } else { None };
     let replacements = hooks::replacements(&runtime, gc_entry.is_some());
-    Ok(attachment::attachment(MajorVersion::Four, options, replacements, move |session| {
-        host::start(&runtime, proved, gc_entry, session)?;
-        if session.options.time_line {
-            timing::set_hooks(host::report_slice);
-        }
-        Ok(())
-    }))
+    let sessions = sessions::FourSessions::new(runtime, proved, gc_entry)?;
+    Ok(attachment::attachment(options, replacements, sessions))
 }
 
 /// Proves that the runtime is as known, and prepares for snapshots. Before `attachment` has

@@ -28,13 +28,6 @@ struct PollEntry {
     update_young_limit: extern "C" fn(),
 }
 
-// SAFETY: the pointers are to variables of the runtime, which live as long as the program and are
-// read under the master lock only.
-unsafe impl Send for PollEntry {}
-// SAFETY: nothing is changed once it is made, and what the pointers lead to is read under the
-// master lock only.
-unsafe impl Sync for PollEntry {}
-
 static POLL_ENTRY: OnceLock<PollEntry> = OnceLock::new();
 
 /// Replaces `caml_garbage_collection` in a program that is not traced. Before `main`, or when the

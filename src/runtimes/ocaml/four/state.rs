@@ -23,6 +23,12 @@ impl State {
         State { pointer: runtime.state as *const *const usize, layout: &proved.known.state }
     }
 
+    /// Whether the runtime has made it.
+    pub(super) fn exists(self) -> bool {
+        // SAFETY: `Caml_state` is a variable of the runtime, which is never unloaded.
+        !unsafe { self.pointer.read() }.is_null()
+    }
+
     /// The word at an index of the layout. Inside hooks.
     #[inline]
     pub(super) fn word(self, index: usize) -> usize {

@@ -7,8 +7,9 @@ use crate::runtimes::attach::hook_table::{RuntimeFunction, hook_table};
 use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed};
 
 hook_table! {
-    /// The profiler's functions (`runtime/caml/memprof.h`, 4.14.1), all of which are
-    /// replaced: they share state that hooks do not keep.
+    /// The profiler's functions (`runtime/caml/memprof.h`, 4.14.1) that are
+    /// replaced: they share state that hooks do not keep. Not those that make, leave and delete the
+    /// context of a thread, which stays the runtime's own.
     pub(super) trait ProfilerHooks replaces ProfilerFunctions {
         /// A sample falls on what was just allocated in the young heap: one block, or
         /// `count` in one go with these encoded lengths. The young pointer was moved
@@ -45,17 +46,6 @@ hook_table! {
         fn caml_memprof_do_roots(action: *mut c_void);
         /// Callbacks that could not run before run now.
         fn caml_memprof_handle_postponed_exn() -> usize;
-        /// While an uncaught exception is printed nothing is sampled
-        /// (`runtime/printexc.c`).
-        fn caml_memprof_set_suspended(suspended: c_int);
-        /// A context for a thread that begins. Any thread, without the master lock.
-        fn caml_memprof_new_th_ctx() -> *mut c_void;
-        /// The thread with this context goes on.
-        fn caml_memprof_enter_thread(context: *mut c_void);
-        /// The running thread gives up the master lock.
-        fn caml_memprof_leave_thread();
-        /// A thread is over.
-        fn caml_memprof_delete_th_ctx(context: *mut c_void);
         /// `Gc.Memprof.start`. Raises.
         fn caml_memprof_start(rate: usize, depth: usize, tracker: usize) -> usize;
         /// `Gc.Memprof.stop`. Raises.
@@ -67,6 +57,11 @@ hook_table! {
 pub(super) struct Runtime {
     /// Those to be replaced.
     pub(super) functions: ProfilerFunctions,
+    /// `caml_memprof_enter_thread`: the thread with this context goes on.
+    pub(super) enter_thread: RuntimeFunction<EnterThread>,
+    /// `caml_memprof_set_suspended`: while an uncaught exception is printed nothing is sampled
+    /// (`runtime/printexc.c`).
+    pub(super) set_suspended: RuntimeFunction<SetSuspended>,
     /// `Caml_state`: points to the state.
     pub(super) state: usize,
     /// `caml_memprof_young_trigger`.
@@ -90,14 +85,28 @@ pub(super) struct Runtime {
 /// `void caml_garbage_collection (void)`.
 pub(super) type GcEntryFunction = extern "C-unwind" fn();
 
+/// `void caml_memprof_enter_thread (struct caml_memprof_th_ctx *)`.
+pub(super) type EnterThread = extern "C" fn(*mut c_void);
+
+/// `void caml_memprof_set_suspended (int)`.
+pub(super) type SetSuspended = extern "C" fn(c_int);
+
+const ENTER_THREAD: &CStr = c"caml_memprof_enter_thread";
+const SET_SUSPENDED: &CStr = c"caml_memprof_set_suspended";
 const GC_ENTRY: &CStr = c"caml_garbage_collection";
 
 /// The runtime in this program.
 pub(super) fn find() -> Result<Runtime, Refusal> {
-    let also = [c"caml_c_call", GC_ENTRY];
-    let (functions, [c_call, gc_entry]) = functions(ProfilerFunctions::NAMES, also)?;
+    let also = [c"caml_c_call", GC_ENTRY, ENTER_THREAD, SET_SUSPENDED];
+    let (functions, [c_call, gc_entry, enter_thread, set_suspended]) =
+        functions(ProfilerFunctions::NAMES, also)?;
+    let measured = |symbol: Option<Symbol>, name| {
+        symbol.filter(|symbol| symbol.size > 0).ok_or(Refusal::Symbol(name))
+    };
     Ok(Runtime {
         functions: ProfilerFunctions::found(functions),
+        enter_thread: RuntimeFunction::new(ENTER_THREAD, measured(enter_thread, ENTER_THREAD)?),
+        set_suspended: RuntimeFunction::new(SET_SUSPENDED, measured(set_suspended, SET_SUSPENDED)?),
         state: needed(c"Caml_state")?,
         young_trigger: needed(c"caml_memprof_young_trigger")?,
         something_to_do: needed(c"caml_something_to_do")?,

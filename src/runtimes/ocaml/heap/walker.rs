@@ -1,5 +1,7 @@
 //! OCaml's heap as a [`HeapWalker`]: what both major versions have in common.
 
+use std::sync::Arc;
+
 use heaptap_heap::{Name, Suspended};
 
 use super::blocks::BlockWriter;
@@ -11,6 +13,7 @@ use super::{code_names, release};
 use crate::runtimes::attach::attached;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::{MajorVersion, Releases};
+use crate::safe_point::SafePoints;
 use crate::snapshot::{HeapEncoder, HeapWalker, WalkError};
 use crate::sys::race_once::RaceOnce;
 use crate::tracer::Session;
@@ -20,7 +23,7 @@ use crate::tracer::Session;
 const CLEANS_UP: &str = "OCAMLRUNPARAM has c: the runtime frees its heap at exit, \
                          and heaptap takes no snapshots of such a program; remove the c";
 
-/// The heap of one major version. [`HeapWalker`] says when each function is called.
+/// The heap of one major version. [`SafePoints`] and [`HeapWalker`] say when each function is called.
 pub(crate) trait VersionHeap: Sync {
     const VERSION: MajorVersion;
     /// Names the release of a program that does not state it.
@@ -101,6 +104,24 @@ impl<H: VersionHeap> OcamlHeap<H> {
     }
 }
 
+impl<H: VersionHeap> SafePoints for OcamlHeap<H> {
+    fn prepare(&self) {
+        self.of_version.prepare();
+    }
+
+    fn poke(&self) {
+        self.of_version.poke();
+    }
+
+    fn at_rest(&self, work: &mut dyn FnMut()) -> bool {
+        self.of_version.at_rest(work)
+    }
+
+    fn come_to_safe_point(&self) {
+        self.of_version.come_to_safe_point();
+    }
+}
+
 impl<H: VersionHeap> HeapWalker for OcamlHeap<H> {
     fn runtime(&self) -> String {
         let kind = if self.of_version.code().is_native() { "native" } else { "bytecode" };
@@ -116,24 +137,11 @@ impl<H: VersionHeap> HeapWalker for OcamlHeap<H> {
         other.or_else(|| self.of_version.cleans_up().then_some(CLEANS_UP))
     }
 
-    fn prepare(&self) {
-        self.of_version.prepare();
+    fn prepare_walk(&self) {
         if let CodeKind::Native { globals, .. } = *self.of_version.code() {
             self.modules.get_or_init(|| modules::of_program(globals));
         }
         self.find_units();
-    }
-
-    fn poke(&self) {
-        self.of_version.poke();
-    }
-
-    fn at_rest(&self, work: &mut dyn FnMut()) -> bool {
-        self.of_version.at_rest(work)
-    }
-
-    fn come_to_safe_point(&self) {
-        self.of_version.come_to_safe_point();
     }
 
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
@@ -159,8 +167,8 @@ impl<H: VersionHeap> HeapWalker for OcamlHeap<H> {
         self.of_version.tracked(found);
     }
 
-    fn session(&self) -> Option<&'static Session> {
-        Some(&attached()?.session)
+    fn session(&self) -> Option<Arc<Session>> {
+        attached()?.session()
     }
 
     fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {

@@ -12,7 +12,7 @@ use super::{Heap, domains, roots, watcher};
 use crate::runtimes::ocaml::five::domain::{self, Domain};
 use crate::runtimes::ocaml::hook_variable::HookBefore;
 use crate::sys::futex::EventCount;
-use crate::{control, snapshot};
+use crate::{control, safe_point};
 
 static BEFORE: HookBefore = HookBefore::none();
 
@@ -69,7 +69,7 @@ fn arrive(participants: u64) -> Arrival {
     let mut seen = ARRIVED.load(Ordering::Acquire);
     loop {
         let is_first = seen == 0;
-        let is_wanted = if is_first { snapshot::is_wanted() } else { seen & WAITING != 0 };
+        let is_wanted = if is_first { safe_point::is_wanted() } else { seen & WAITING != 0 };
         let place = seen & !WAITING;
         let is_last = place + 1 >= participants;
         let now = (place + 1) | if is_wanted { WAITING } else { 0 };
@@ -105,7 +105,7 @@ fn take(heap: &Heap, participants: usize) {
         // SAFETY: `pool_freelist` begins with a `caml_plat_mutex`, which is a
         // `pthread_mutex_t` (`runtime/caml/platform.h`).
         unsafe { libc::pthread_mutex_lock(lock) };
-        snapshot::at_safe_point();
+        safe_point::at_safe_point();
         // SAFETY: locked above, by this thread.
         unsafe { libc::pthread_mutex_unlock(lock) };
     });

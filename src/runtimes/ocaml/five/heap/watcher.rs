@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Heap;
-use crate::snapshot;
+use crate::safe_point;
 use crate::sys::thread;
 
 /// The process that has a watcher, which a forked child has not; 0 if none has.
@@ -22,10 +22,10 @@ pub(super) fn start(heap: &'static Heap) {
     }
     let watch = move |_| {
         let variables = &heap.variables;
-        if variables.enter_domain(0) != 0 && snapshot::is_wanted() {
+        if variables.enter_domain(0) != 0 && safe_point::is_wanted() {
             (variables.acquire_domain_lock)();
             let is_harmless = variables.running_domains() == 1 || heap.responses.is_permitted();
-            if is_harmless && snapshot::is_wanted() {
+            if is_harmless && safe_point::is_wanted() {
                 (variables.collect_young)();
             }
             (variables.release_domain_lock)();

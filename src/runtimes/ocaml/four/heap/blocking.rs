@@ -22,7 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::Heap;
+use super::safe_point::on_own_stack;
 use crate::runtimes::ocaml::hook_variable::{Hook, HookBefore};
+use crate::safe_point;
 use crate::sys::futex::EventCount;
 use crate::sys::thread_flag::ThreadFlag;
 
@@ -105,6 +107,12 @@ pub(super) fn at_rest(work: &mut dyn FnMut()) -> bool {
 /// In place of the hook of `caml_enter_blocking_section`. Once the library's hook has
 /// released the master lock, this thread does not touch the heap.
 extern "C" fn enter() {
+    if safe_point::is_wanted()
+        && let Some(heap) = super::heap()
+    {
+        // Not where the heap can be walked: this thread may be anywhere in C code.
+        on_own_stack(heap, safe_point::with_lock_held);
+    }
     ENDED_AT_LAST_ENTRY.store(ENDED.load(Ordering::Acquire), Ordering::Release);
     BEFORE[0].call();
     if COUNTED.get().is_some_and(ThreadFlag::clear) {

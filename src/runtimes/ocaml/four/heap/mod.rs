@@ -25,6 +25,7 @@ use super::proof::Proved;
 use crate::runtimes::attach::{OwnStack, Refusal};
 use crate::runtimes::ocaml::heap::{BlockWriter, CodeKind, Globals, OcamlHeap, VersionHeap, Words};
 use crate::runtimes::ocaml::{MajorVersion, Releases, frames};
+use crate::safe_point as exchange;
 use crate::snapshot::{self, WalkError};
 
 use bound_errors::BoundErrors;
@@ -58,12 +59,12 @@ fn heap() -> Option<&'static Heap> {
     HEAP.get().map(|walker| &walker.of_version)
 }
 
-/// Takes the snapshot that is wanted, if one is. Under the master lock, where the program polls.
+/// Carries out the task that is wanted, if one is. Under the master lock, where the program polls.
 pub(super) fn at_poll() {
-    if snapshot::is_wanted()
+    if exchange::is_wanted()
         && let Some(heap) = heap()
     {
-        safe_point::take_on_own_stack(heap);
+        safe_point::on_own_stack(heap, exchange::at_safe_point);
     }
 }
 
@@ -104,7 +105,7 @@ impl VersionHeap for Heap {
     }
 
     fn come_to_safe_point(&self) {
-        safe_point::take_on_own_stack(self);
+        safe_point::on_own_stack(self, exchange::at_safe_point);
     }
 
     fn write(

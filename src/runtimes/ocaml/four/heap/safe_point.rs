@@ -26,7 +26,7 @@ use super::{Heap, blocking, roots};
 use crate::runtimes::attach::patch;
 use crate::runtimes::ocaml::heap::Words;
 use crate::runtimes::ocaml::hook_variable::HookBefore;
-use crate::{control, snapshot};
+use crate::{control, safe_point};
 
 static BEFORE: HookBefore = HookBefore::none();
 
@@ -48,16 +48,18 @@ extern "C" fn minor_collection_ended() {
     control::note_major_collections(
         heap.variables.state(words, layout.stat_major_collections) as u64
     );
-    if snapshot::is_wanted() {
-        take_on_own_stack(heap);
+    if safe_point::is_wanted() {
+        on_own_stack(heap, safe_point::at_safe_point);
     }
 }
 
-/// Takes the snapshot that is wanted. Under the master lock, on any thread, with little stack.
-pub(super) fn take_on_own_stack(heap: &Heap) {
-    // SAFETY: snapshots are taken under the master lock, one at a time, and do not
-    // unwind: `carry_out` catches nothing and panics nowhere.
-    unsafe { heap.stack.run(take, std::ptr::null_mut()) };
+/// Carries out the task that is wanted, by `work`. Under the master lock, on any thread, with little
+/// stack.
+pub(super) fn on_own_stack(heap: &Heap, work: fn()) {
+    let mut work = work;
+    // SAFETY: tasks are carried out under the master lock, one at a time; `carry_out` does not
+    // unwind.
+    unsafe { heap.stack.run(carry_out, (&raw mut work).cast()) };
 }
 
 /// Whether the program has one thread only. Under the master lock.
@@ -67,8 +69,10 @@ fn is_alone(heap: &Heap) -> bool {
     roots::find_threads(&heap.variables, words).is_some_and(|threads| threads.len() == 1)
 }
 
-extern "C" fn take(_: *mut c_void) {
-    crate::tracer::guard(snapshot::at_safe_point);
+extern "C" fn carry_out(work: *mut c_void) {
+    // SAFETY: `on_own_stack` passes the address of a function, and waits.
+    let work = unsafe { work.cast::<fn()>().read() };
+    crate::tracer::guard(work);
 }
 
 /// Whether the running thread lowers the limit again that [`poke`] raises.

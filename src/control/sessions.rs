@@ -1,0 +1,45 @@
+//! Sessions that are started and stopped by commands: what a runtime offers for that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::safe_point::Cancellation;
+use crate::tracer::Session;
+
+/// How long a command waits for a safe point.
+pub(crate) struct Wait {
+    pub(crate) patience: Duration,
+    pub(crate) cancellation: Cancellation,
+}
+
+impl Wait {
+    /// The longest wait unless another is asked for.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    pub(super) fn new(patience: Option<Duration>, cancellation: Cancellation) -> Wait {
+        Wait { patience: patience.unwrap_or(Self::PATIENCE), cancellation }
+    }
+}
+
+/// A session that is to be started.
+pub(crate) struct StartOrder {
+    /// The file's name, before `%p`, `%e` and `%t` are replaced.
+    pub(crate) file: Vec<u8>,
+    /// `None`: that of the settings.
+    pub(crate) rate: Option<f64>,
+    pub(crate) wait: Wait,
+}
+
+/// A session that was stopped.
+pub(crate) struct StoppedSession {
+    pub(crate) session: Arc<Session>,
+    /// The words that the program has allocated meanwhile, by the runtime's own counters.
+    pub(crate) words: Option<u64>,
+}
+
+/// A runtime of which sessions can be started and stopped while it runs. On threads of ours; an
+/// error says what to do.
+pub(crate) trait Sessions: Sync {
+    fn start(&self, order: &StartOrder) -> Result<Arc<Session>, String>;
+    fn stop(&self, wait: &Wait) -> Result<StoppedSession, String>;
+}
