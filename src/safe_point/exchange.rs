@@ -107,6 +107,15 @@ pub(crate) fn is_wanted() -> bool {
     matches!(STATE.load(Ordering::Relaxed), WANTED | WANTED_WITH_LOCK)
 }
 
+/// What the task needs that waits for a safe point.
+pub(crate) fn wanted() -> Option<Needs> {
+    match STATE.load(Ordering::Acquire) {
+        WANTED => Some(Needs::Heap),
+        WANTED_WITH_LOCK => Some(Needs::Lock),
+        _ => None,
+    }
+}
+
 /// Comes to a safe point if a task waits for one. On a thread of the program that has
 /// called us or `exit`, outside of hooks.
 pub(crate) fn come_to_safe_point() {

@@ -21,7 +21,8 @@ mod turn;
 
 pub(crate) use cancellation::Cancellation;
 pub(crate) use exchange::{
-    Needs, Task, Unreached, at_safe_point, carry_out, come_to_safe_point, is_wanted, with_lock_held,
+    Needs, Task, Unreached, at_safe_point, carry_out, come_to_safe_point, is_wanted, wanted,
+    with_lock_held,
 };
 pub(crate) use points::{SafePoints, register};
 pub(crate) use turn::Turn;

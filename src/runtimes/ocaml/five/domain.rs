@@ -1,33 +1,25 @@
-//! The state behind the hooks, for each domain and each of its threads.
+//! The state behind the hooks of a session, for each domain.
 //!
 //! A domain's state is used by whoever holds that domain's lock: its running thread, or
 //! the one that takes part in collections for it while all its threads are blocked.
 //! Nobody uses another domain's.
 
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::counters;
 use super::layout::{HeapLayout, INTERRUPT, KnownRelease, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
+use super::{counters, domain_table, fiber_stacks};
 use crate::probes::{Cell, SliceKind};
 use crate::runtimes::attach::symbols::function_at;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
 use crate::runtimes::ocaml::polls::below_polls;
-use crate::runtimes::ocaml::tag_sizes::TagSizes;
+use crate::runtimes::ocaml::tag_sizes::{self, TagSizes};
+use crate::runtimes::ocaml::thread_state;
 use crate::runtimes::ocaml::timing::Edge;
 use crate::tracer::{self, Countdown, Failure, Mutator, PartSizes, Registers, Session, WORD, say};
-
-/// One of the program's threads.
-pub(super) struct Thread {
-    pub(super) domain: *mut Domain,
-    /// Nothing is sampled.
-    pub(super) suspended: bool,
-    /// What it is doing, as a label; 0 for none.
-    pub(super) label: u32,
-}
 
 /// A domain, being traced.
 pub(super) struct Domain {
@@ -40,10 +32,10 @@ pub(super) struct Domain {
     pub(super) heap_layout: Option<&'static HeapLayout>,
     /// Words until the next sample outside the young heap.
     pub(super) left: isize,
-    /// The running thread.
-    pub(super) current: *mut Thread,
-    /// Its first thread, which lives as long as the domain.
-    initial: Thread,
+    /// Nothing is sampled on the running thread.
+    suspended: bool,
+    /// The label of the running thread is not known yet.
+    label_is_due: bool,
     /// What tagged values reach, and whether it is to be measured: a major cycle is over.
     pub(super) tag_sizes: Option<TagSizes>,
     pub(super) tags_due: bool,
@@ -51,15 +43,22 @@ pub(super) struct Domain {
     pub(super) unsettled: bool,
 }
 
-/// What every domain needs.
-struct Facts {
+/// The runtime in this program.
+struct Known {
     runtime: Runtime,
-    known: &'static KnownRelease,
+    release: &'static KnownRelease,
+}
+
+static KNOWN: OnceLock<Known> = OnceLock::new();
+
+/// What each new domain of a session needs.
+struct Traced {
     walk: Walk,
     session: Arc<Session>,
 }
 
-static FACTS: OnceLock<Facts> = OnceLock::new();
+/// The session that is prepared or has begun; NULL if there is none.
+static TRACED: AtomicPtr<Traced> = AtomicPtr::new(ptr::null_mut());
 
 /// Mutators of domains that have ended, still to be taken down: that gives memory
 /// back to the system, which takes time. In 5.3.0 a domain that is about to end must
@@ -68,22 +67,40 @@ static FACTS: OnceLock<Facts> = OnceLock::new();
 /// their pointers into its heap are lost (ocaml/ocaml#13739).
 static ENDED: Mutex<Vec<Mutator>> = Mutex::new(Vec::new());
 
-/// Makes everything ready for the first domain. Before `main`.
-pub(super) fn start(runtime: Runtime, known: &'static KnownRelease, session: &Arc<Session>) {
-    let walk = Walk::choose(&runtime, &known.state);
-    let _ = FACTS.set(Facts { runtime, known, walk, session: Arc::clone(session) });
+/// Records what the runtime is. Once, before `main`.
+pub(super) fn know(runtime: Runtime, release: &'static KnownRelease) {
+    let _ = KNOWN.set(Known { runtime, release });
+}
+
+/// Makes everything ready for the domains of a session.
+pub(super) fn prepare(session: &Arc<Session>) {
+    let Some(Known { runtime, release }) = KNOWN.get() else { return };
+    let walk = Walk::choose(runtime, &release.state);
+    let traced = Box::new(Traced { walk, session: Arc::clone(session) });
+    TRACED.store(Box::into_raw(traced), Ordering::Release);
+}
+
+/// Frees what [`prepare`] has made, and what domains have left. After the session has ended at a
+/// safe point, or if it has not begun.
+pub(super) fn release() {
+    let traced = TRACED.swap(ptr::null_mut(), Ordering::AcqRel);
+    if !traced.is_null() {
+        // SAFETY: from `prepare`; no hook uses it any more.
+        drop(unsafe { Box::from_raw(traced) });
+    }
+    take_down_ended(usize::MAX);
 }
 
 /// The runtime we are attached to.
 #[inline]
 pub(super) fn runtime() -> Option<&'static Runtime> {
-    FACTS.get().map(|facts| &facts.runtime)
+    KNOWN.get().map(|known| &known.runtime)
 }
 
 /// The layout of its domains' states.
 #[inline]
 pub(super) fn layout() -> Option<&'static StateLayout> {
-    FACTS.get().map(|facts| &facts.known.state)
+    KNOWN.get().map(|known| &known.release.state)
 }
 
 /// The running domain's state: `caml_state`.
@@ -105,10 +122,8 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
     if state == 0 {
         return None;
     }
-    // SAFETY: the state of a domain, and `prove` has shown the layout.
-    let domain = unsafe { word(state, layout()?.memprof) } as *mut Domain;
     // SAFETY: NULL or from `create`; by the contract nobody else uses it now.
-    unsafe { domain.as_mut() }
+    unsafe { domain_table::find(state).as_mut() }
 }
 
 /// Runs `work` on the domain whose state this is. A defect turns tracing off.
@@ -126,59 +141,56 @@ pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
     });
 }
 
-/// A new domain's part; NULL if there is no memory. It does not sample before its
-/// trigger is first set.
-pub(super) fn create(state: usize) -> *mut Domain {
+/// Begins to trace a domain, which has this state. It does not sample before its
+/// trigger is first set. Without memory it is not traced.
+pub(super) fn create(state: usize) {
     take_down_ended(usize::MAX);
-    let Some(Facts { known, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
-    // SAFETY: `malloc` has no preconditions.
-    let place = unsafe { libc::malloc(size_of::<Domain>()) }.cast::<Domain>();
-    if place.is_null() {
-        return place;
-    }
-    let mut mutator = Mutator::start(&session.current(), walk.stack_source(state)).ok();
+    let Some(Known { release, .. }) = KNOWN.get() else { return };
+    // SAFETY: NULL, or from `prepare`: it is released when no hook is under way.
+    let Some(traced) = (unsafe { TRACED.load(Ordering::Acquire).as_ref() }) else { return };
+    let source = traced.walk.stack_source(state);
+    let mut mutator = Mutator::start(&traced.session.current(), source).ok();
     let left = mutator.as_mut().map_or(Countdown::NEVER, Mutator::countdown);
-    let initial = Thread { domain: place, suspended: false, label: 0 };
-    let current = ptr::null_mut();
-    let unsettled = false;
-    let domain = Domain {
+    let domain = Box::into_raw(Box::new(Domain {
         mutator,
         state,
-        layout: &known.state,
-        heap_layout: known.heap.as_ref(),
+        layout: &release.state,
+        heap_layout: release.heap.as_ref(),
         left,
-        current,
-        initial,
+        suspended: false,
+        label_is_due: true,
         tag_sizes: None,
         tags_due: false,
-        unsettled,
-    };
-    // SAFETY: just allocated, with room for it.
-    unsafe { place.write(domain) };
-    // SAFETY: just written, and nobody else knows it yet.
-    let domain = unsafe { &mut *place };
-    domain.current = &raw mut domain.initial;
-    place
+        unsettled: false,
+    }));
+    if domain_table::replace(state, domain).is_none() {
+        // SAFETY: made above, and nobody knows it.
+        drop(unsafe { Box::from_raw(domain) });
+    }
+}
+
+/// The domain with this state, which is not traced any more.
+///
+/// # Safety
+/// Nobody uses it now: its own thread calls this, or all domains wait.
+pub(super) unsafe fn remove(state: usize) -> Option<Box<Domain>> {
+    if domain_table::find(state).is_null() {
+        return None;
+    }
+    let domain = domain_table::replace(state, ptr::null_mut())?;
+    // SAFETY: NULL, or from `create` and taken out once.
+    (!domain.is_null()).then(|| unsafe { Box::from_raw(domain) })
 }
 
 /// Takes down a domain that is over.
-///
-/// # Safety
-/// From [`create`], and not used again.
-pub(super) unsafe fn destroy(place: *mut Domain) {
-    if place.is_null() {
-        return;
-    }
-    // SAFETY: from `create`, and not used again, by the contract.
-    let Domain { mutator, .. } = unsafe { place.read() };
+pub(super) fn destroy(domain: Box<Domain>) {
+    let Domain { mutator, .. } = *domain;
     tracer::guard(|| {
         let Some(mut mutator) = mutator else { return };
         mutator.settle();
         mutator.leave_blocks_to_session();
         ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(mutator);
     });
-    // SAFETY: from `malloc`; what was in it has been moved out.
-    unsafe { libc::free(place.cast()) };
 }
 
 /// Takes down what is left of some domains that have ended.
@@ -192,12 +204,10 @@ pub(super) fn take_down_ended(most: usize) {
 
 /// Sets the label of the calling thread; returns the one before.
 pub(super) fn set_label(label: u32) -> u32 {
-    let mut before = 0;
+    let before = thread_state::set_label(label);
     // SAFETY: OCaml code, or C code called from it, calls this, so the thread holds its
     // domain's lock, and no hook is running on it.
-    unsafe {
-        with(current_state(), |domain| before = domain.set_label(label));
-    }
+    unsafe { with(current_state(), Domain::take_label) };
     before
 }
 
@@ -231,11 +241,6 @@ pub(super) fn tag(probe: &Cell, block: usize, young: bool) -> Result<(), Failure
 }
 
 impl Domain {
-    /// The domain's first thread.
-    pub(super) fn first_thread(&mut self) -> *mut Thread {
-        &raw mut self.initial
-    }
-
     #[inline]
     pub(super) fn word(&self, index: usize) -> usize {
         // SAFETY: the state of a domain that exists, and `prove` has shown the layout.
@@ -249,12 +254,27 @@ impl Domain {
 
     /// Whether nothing is to be sampled.
     pub(super) fn is_suspended(&self) -> bool {
-        // SAFETY: the running thread, which the runtime deletes only when another runs.
-        unsafe { self.current.as_ref() }.is_none_or(|thread| thread.suspended)
+        self.suspended
+    }
+
+    /// Gives the label of the calling thread, which runs the domain, to the mutator.
+    pub(super) fn take_label(&mut self) {
+        self.label_is_due = false;
+        if let Some(mutator) = &mut self.mutator {
+            mutator.set_label(thread_state::get().label);
+        }
+    }
+
+    /// The same before a sample is taken, if the domain was begun by another thread.
+    pub(super) fn take_label_if_due(&mut self) {
+        if self.label_is_due {
+            self.take_label();
+        }
     }
 
     /// The parts have gone below the trigger.
     pub(super) fn young_hit(&mut self, parts: impl PartSizes) {
+        self.take_label_if_due();
         let pointer = self.word(self.layout.young_ptr);
         let hit = match &mut self.mutator {
             // A lost sample is counted.
@@ -316,28 +336,21 @@ impl Domain {
         }
     }
 
-    /// Another thread runs, or the same with another label or suspended.
-    pub(super) fn enter(&mut self, thread: *mut Thread) {
-        let before = self.is_suspended();
-        self.current = thread;
-        // SAFETY: the runtime enters threads of this domain that are not deleted.
-        let label = unsafe { thread.as_ref() }.map_or(0, |thread| thread.label);
-        if let Some(mutator) = &mut self.mutator {
-            mutator.set_label(label);
-        }
-        if self.is_suspended() != before {
-            self.renew();
-            self.reset_limit();
-        }
+    /// The calling thread runs now, or is suspended, or is not any more.
+    pub(super) fn enter(&mut self) {
+        self.take_label();
+        self.suspended = thread_state::get().suspended;
+        self.renew();
+        self.reset_limit();
     }
 
-    fn set_label(&mut self, label: u32) -> u32 {
-        // SAFETY: the running thread, which the runtime deletes only when another runs.
-        let Some(thread) = (unsafe { self.current.as_mut() }) else { return 0 };
-        if let Some(mutator) = &mut self.mutator {
-            mutator.set_label(label);
+    /// Before the session ends, while all domains wait: what it has added to sums over domains.
+    pub(super) fn withdraw(&mut self) {
+        if let Some(mutator) = &self.mutator {
+            tag_sizes::withdraw(&mut self.tag_sizes, mutator);
         }
-        std::mem::replace(&mut thread.label, label)
+        // SAFETY: the state of this domain.
+        unsafe { fiber_stacks::withdraw(self.state, self.heap_layout) };
     }
 
     /// Whether it is about to end and takes no part in collections any more.

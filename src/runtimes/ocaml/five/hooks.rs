@@ -9,19 +9,23 @@
 //! nothing. They run on the stack of C, which has enough room: OCaml code has its own.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::ptr;
 
 use heaptap_trace::Source;
 
-use super::domain::{self, Domain, Thread, current_state, runtime, with};
+use super::domain::{self, Domain, current_state, runtime, with};
 use super::fiber_stacks;
 use super::layout::{
     FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
 };
 use super::small_alloc;
-use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
+use super::symbols::{
+    CamlResult, DeleteDomain, EnterThread, NewDomain, ProfilerHooks, Runtime, ScanningAction,
+    UpdateSuspended, WrappedFunctions,
+};
 use crate::runtimes::attach::Replacement;
+use crate::runtimes::attach::patch::Original;
 use crate::runtimes::ocaml::tag_sizes;
+use crate::runtimes::ocaml::thread_state::{self, ThreadState};
 use crate::runtimes::ocaml::values::{UNIT, header, raise_failure, young_fate};
 use crate::tracer::{self, AllocatedBlock, Fate, Generation, Registers, Tracked};
 
@@ -29,7 +33,60 @@ use crate::tracer::{self, AllocatedBlock, Fate, Generation, Registers, Tracked};
 pub(super) fn replacements(runtime: &Runtime) -> Vec<Replacement> {
     let mut all = runtime.functions.replacements::<Hooks>();
     all.push(small_alloc::replacement(runtime));
+    let WrappedFunctions { new_domain, delete_domain, enter_thread, update_suspended } =
+        &runtime.wrapped;
+    all.push(new_domain.wrapped_by(caml_memprof_new_domain, &NEW_DOMAIN));
+    all.push(delete_domain.wrapped_by(caml_memprof_delete_domain, &DELETE_DOMAIN));
+    all.push(enter_thread.wrapped_by(caml_memprof_enter_thread, &ENTER_THREAD));
+    all.push(update_suspended.wrapped_by(caml_memprof_update_suspended, &UPDATE_SUSPENDED));
     all
+}
+
+/// The runtime's own functions, which keep what the runtime has of domains and threads.
+static NEW_DOMAIN: Original<NewDomain> = Original::new();
+static DELETE_DOMAIN: Original<DeleteDomain> = Original::new();
+static ENTER_THREAD: Original<EnterThread> = Original::new();
+static UPDATE_SUSPENDED: Original<UpdateSuspended> = Original::new();
+
+/// Behind the runtime's: on the thread of the new domain, before it allocates anything.
+extern "C" fn caml_memprof_new_domain(parent: usize, child: usize) {
+    // SAFETY: the type with which the runtime declares it.
+    if let Some(original) = unsafe { NEW_DOMAIN.get() } {
+        original(parent, child);
+    }
+    tracer::guard(|| domain::create(child));
+}
+
+/// Before the runtime's: a domain ends, or could not be started.
+extern "C" fn caml_memprof_delete_domain(state: usize) {
+    // SAFETY: the domain's own thread calls this function, and no other hook for it.
+    if let Some(domain) = unsafe { domain::remove(state) } {
+        domain::destroy(domain);
+    }
+    // SAFETY: the type with which the runtime declares it.
+    if let Some(original) = unsafe { DELETE_DOMAIN.get() } {
+        original(state);
+    }
+}
+
+/// Behind the runtime's: the calling thread goes on. The runtime's has taken the trigger for its
+/// own.
+extern "C" fn caml_memprof_enter_thread(thread: *mut c_void) {
+    // SAFETY: the type with which the runtime declares it.
+    if let Some(original) = unsafe { ENTER_THREAD.get() } {
+        original(thread);
+    }
+    in_hook(current_state(), Domain::enter);
+}
+
+/// Behind the runtime's: the calling thread is suspended, or is not any more.
+extern "C" fn caml_memprof_update_suspended(suspended: bool) {
+    // SAFETY: the type with which the runtime declares it.
+    if let Some(original) = unsafe { UPDATE_SUSPENDED.get() } {
+        original(suspended);
+    }
+    thread_state::set(ThreadState { suspended, ..thread_state::get() });
+    in_hook(current_state(), Domain::enter);
 }
 
 /// See [`ProfilerHooks`] for when each is called.
@@ -74,18 +131,6 @@ impl ProfilerHooks for Hooks {
 
     extern "C" fn caml_memprof_set_trigger(state: usize) {
         in_hook(state, Domain::renew);
-    }
-
-    extern "C" fn caml_memprof_update_suspended(suspended: bool) {
-        let work = |domain: &mut Domain| {
-            // SAFETY: the running thread of this domain.
-            if let Some(thread) = unsafe { domain.current.as_mut() } {
-                thread.suspended = suspended;
-            }
-            domain.renew();
-            domain.reset_limit();
-        };
-        in_hook(current_state(), work);
     }
 
     // --- Collections ---
@@ -190,66 +235,6 @@ impl ProfilerHooks for Hooks {
         CamlResult { is_exception: 0, data: UNIT }
     }
 
-    // --- Domains and threads ---
-
-    extern "C" fn caml_memprof_new_domain(_parent: usize, child: usize) {
-        let made = tracer::guard(|| domain::create(child)).unwrap_or(ptr::null_mut());
-        let Some(layout) = domain::layout() else { return };
-        // SAFETY: the state of the new domain, in which this word is the profiler's.
-        unsafe { set_word(child, layout.memprof, made as usize) };
-    }
-
-    extern "C" fn caml_memprof_delete_domain(state: usize) {
-        let Some(layout) = domain::layout() else { return };
-        // SAFETY: the state of a domain, in which this word is the profiler's.
-        let domain = unsafe { word(state, layout.memprof) } as *mut Domain;
-        // SAFETY: the state of this domain has this word, which is the profiler's.
-        unsafe { set_word(state, layout.memprof, 0) };
-        // SAFETY: from `caml_memprof_new_domain`, and nobody else knows it now.
-        unsafe { domain::destroy(domain) };
-    }
-
-    extern "C" fn caml_memprof_new_thread(state: usize) -> *mut c_void {
-        let Some(layout) = domain::layout() else { return ptr::null_mut() };
-        // SAFETY: the state of a domain, in which this word is the profiler's.
-        let domain = unsafe { word(state, layout.memprof) } as *mut Domain;
-        // SAFETY: `malloc` has no preconditions.
-        let place = unsafe { libc::malloc(size_of::<Thread>()) }.cast::<Thread>();
-        if !place.is_null() {
-            // SAFETY: just allocated, with room for it.
-            unsafe { place.write(Thread { domain, suspended: false, label: 0 }) };
-        }
-        place.cast()
-    }
-
-    extern "C" fn caml_memprof_main_thread(state: usize) -> *mut c_void {
-        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
-        // Hooks do not nest, so no other `&mut Domain` of it is alive.
-        let domain = unsafe { domain::domain(state) };
-        domain.map_or(ptr::null_mut(), |domain| domain.first_thread().cast())
-    }
-
-    extern "C" fn caml_memprof_enter_thread(thread: *mut c_void) {
-        // The running domain is that of the thread.
-        in_hook(current_state(), |domain| domain.enter(thread.cast()));
-    }
-
-    extern "C" fn caml_memprof_delete_thread(thread: *mut c_void) {
-        let thread = thread.cast::<Thread>();
-        // SAFETY: NULL or from one of the two hooks that return threads.
-        let Some(domain) = (unsafe { thread.as_ref() }).map(|thread| thread.domain) else { return };
-        // SAFETY: a domain outlives its threads.
-        let Some(domain) = (unsafe { domain.as_mut() }) else { return };
-        let first = domain.first_thread();
-        if domain.current == thread {
-            domain.current = first;
-        }
-        if thread != first {
-            // SAFETY: from `caml_memprof_new_thread`, and the runtime forgets it now.
-            unsafe { libc::free(thread.cast()) };
-        }
-    }
-
     // --- The program's own profiles ---
 
     /// There is one profiler at a time.
@@ -278,6 +263,7 @@ fn in_hook(state: usize, work: impl FnOnce(&mut Domain)) {
 }
 
 fn sampled(domain: &mut Domain, block: usize, words: usize, source: c_int) {
+    domain.take_label_if_due();
     let young = source != SOURCE_NORMAL && domain.is_young(block);
     let source = match (source, young) {
         (SOURCE_CUSTOM | SOURCE_MAPPED, _) => Source::External,

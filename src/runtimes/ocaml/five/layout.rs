@@ -39,7 +39,7 @@ layout! {
         parser_trace = 33,
         /// Of bytecode.
         trap_sp_off = 54,
-        /// The profiler's, and so ours to use. NULL makes the domain's creation fail.
+        /// The profiler's. NULL makes the domain's creation fail.
         memprof = 58,
         memprof_young_trigger = 59,
     }
@@ -69,6 +69,10 @@ pub(super) struct HeapLayout {
     pub(super) local_roots: usize,
     pub(super) ephe_info: usize,
     pub(super) requested_minor_gc: usize,
+    pub(super) allocated_words: usize,
+    pub(super) stat_minor_words: usize,
+    pub(super) stat_promoted_words: usize,
+    pub(super) stat_major_words: usize,
     pub(super) shared_heap: usize,
     pub(super) id: usize,
     pub(super) unique_id: usize,
@@ -106,6 +110,10 @@ const V5_3: KnownRelease = KnownRelease {
         local_roots: 20,
         ephe_info: 21,
         requested_minor_gc: 31,
+        allocated_words: 16,
+        stat_minor_words: 48,
+        stat_promoted_words: 49,
+        stat_major_words: 50,
         shared_heap: 35,
         id: 36,
         unique_id: 37,

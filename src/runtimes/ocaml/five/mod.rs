@@ -4,7 +4,8 @@
 //!   replaced; `layout`: what is known about each release; `proof`: the
 //!   live proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `small_alloc`: that of an allocation's slow path.
-//! - `domain`: the state behind them, for each domain and each of its threads.
+//! - `domain`: the state behind them, for each domain; `domain_table`: finds it.
+//! - `sessions`: how a session begins and ends.
 //! - `heap`: heap snapshots; `fiber_stacks`: the memory of suspended fibers, for the time line.
 //! - `walkers`: how the stack is walked, through all fibers; `parameters`: what the trace
 //!   info says about the runtime.
@@ -36,6 +37,7 @@
 
 mod counters;
 mod domain;
+mod domain_table;
 mod fiber_stacks;
 mod heap;
 mod hooks;
@@ -82,5 +84,5 @@ fn attachment() -> Result<Attachment, Refusal> {
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);
-    Ok(attachment::attachment(options, replacements, sessions::FiveSessions { runtime, known }))
+    Ok(attachment::attachment(options, replacements, sessions::FiveSessions::new(runtime, known)))
 }

@@ -75,7 +75,7 @@ fn check_profiler(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refusal
     let functions = &runtime.functions;
     // SAFETY: the table declares it as `runtime/caml/memprof.h` does. Without a parent it
     // uses the child only.
-    let create = unsafe { functions.caml_memprof_new_domain.get() };
+    let create = unsafe { runtime.wrapped.new_domain.get() };
     let created = lent.changes(|state| create(0, state));
     let [(index, profiler)] = created[..] else {
         return Err(Refusal::Layout("the profiler's part of a domain"));
@@ -85,7 +85,7 @@ fn check_profiler(runtime: &Runtime, layout: &StateLayout) -> Result<(), Refusal
     let set_trigger = unsafe { functions.caml_memprof_set_trigger.get() };
     let set = lent.changes(|state| set_trigger(state));
     // SAFETY: the table declares it as `runtime/caml/memprof.h` does.
-    let delete = unsafe { functions.caml_memprof_delete_domain.get() };
+    let delete = unsafe { runtime.wrapped.delete_domain.get() };
     let deleted = lent.changes(|state| delete(state));
     if index != layout.memprof {
         return Err(Refusal::Layout("the profiler's part of a domain"));

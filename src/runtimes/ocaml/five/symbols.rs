@@ -18,9 +18,9 @@ pub(super) struct CamlResult {
 }
 
 hook_table! {
-    /// The profiler's functions (`runtime/caml/memprof.h`, 5.3.0), all of which are
+    /// The profiler's functions (`runtime/caml/memprof.h`, 5.3.0) that are
     /// replaced, and the one that is called when a minor collection is over in all domains.
-    /// `state` is a `caml_domain_state *`, `thread` a `memprof_thread_t`.
+    /// `state` is a `caml_domain_state *`.
     pub(super) trait ProfilerHooks replaces ProfilerFunctions {
         /// A sample falls on what is about to be allocated in the young heap: one block,
         /// or `count` in one go with these encoded lengths. The young pointer was moved
@@ -37,9 +37,6 @@ hook_table! {
         /// The young heap was emptied or replaced, or an allocation must not be sampled.
         /// The caller updates the young limit.
         fn caml_memprof_set_trigger(state: usize);
-        /// While an uncaught exception is printed nothing is sampled
-        /// (`runtime/printexc.c`).
-        fn caml_memprof_update_suspended(suspended: bool);
         /// The profiler's roots are scanned; with `weak` when the heap is compacted, and
         /// the addresses of blocks change (`caml_compact_heap`, `runtime/shared_heap.c`).
         fn caml_memprof_scan_roots(
@@ -56,18 +53,6 @@ hook_table! {
         fn caml_memprof_after_major_gc(state: usize);
         /// Callbacks that could not run before run now.
         fn caml_memprof_run_callbacks_res() -> CamlResult;
-        /// A domain begins: on its thread, before it allocates anything.
-        fn caml_memprof_new_domain(parent: usize, child: usize);
-        /// A domain ends, or could not be started.
-        fn caml_memprof_delete_domain(state: usize);
-        /// A thread of a domain is about to begin. NULL makes its creation fail.
-        fn caml_memprof_new_thread(state: usize) -> *mut c_void;
-        /// The first thread of a domain.
-        fn caml_memprof_main_thread(state: usize) -> *mut c_void;
-        /// The thread goes on.
-        fn caml_memprof_enter_thread(thread: *mut c_void);
-        /// The thread is over.
-        fn caml_memprof_delete_thread(thread: *mut c_void);
         /// `Gc.Memprof.start`. Raises.
         fn caml_memprof_start(rate: usize, depth: usize, tracker: usize) -> usize;
         /// `Gc.Memprof.stop`. Raises.
@@ -79,6 +64,33 @@ hook_table! {
         fn caml_final_empty_young(state: usize);
     }
 }
+
+/// `caml_memprof_new_domain`: a domain begins, on its thread, before it allocates anything.
+pub(super) type NewDomain = extern "C" fn(parent: usize, child: usize);
+/// `caml_memprof_delete_domain`: a domain ends, or could not be started.
+pub(super) type DeleteDomain = extern "C" fn(state: usize);
+/// `caml_memprof_enter_thread`: the thread goes on.
+pub(super) type EnterThread = extern "C" fn(thread: *mut c_void);
+/// `caml_memprof_update_suspended`: while an uncaught exception is printed nothing is sampled
+/// (`runtime/printexc.c`).
+pub(super) type UpdateSuspended = extern "C" fn(suspended: bool);
+
+/// The profiler's functions that hooks call: they keep what the runtime has of domains and
+/// threads, which is its own in a session too.
+#[derive(Clone, Copy)]
+pub(super) struct WrappedFunctions {
+    pub(super) new_domain: RuntimeFunction<NewDomain>,
+    pub(super) delete_domain: RuntimeFunction<DeleteDomain>,
+    pub(super) enter_thread: RuntimeFunction<EnterThread>,
+    pub(super) update_suspended: RuntimeFunction<UpdateSuspended>,
+}
+
+const WRAPPED: [&CStr; 4] = [
+    c"caml_memprof_new_domain",
+    c"caml_memprof_delete_domain",
+    c"caml_memprof_enter_thread",
+    c"caml_memprof_update_suspended",
+];
 
 /// `caml_alloc_small_dispatch` (`runtime/minor_gc.c`): an allocation has moved the young pointer of
 /// `state` below the limit. Words without the first header, flags, how many blocks, and their
@@ -93,6 +105,7 @@ const SMALL_DISPATCH: &CStr = c"caml_alloc_small_dispatch";
 pub(super) struct Runtime {
     /// Those to be replaced.
     pub(super) functions: ProfilerFunctions,
+    pub(super) wrapped: WrappedFunctions,
     /// The one that calls the profiler for samples in the young heap.
     pub(super) small_dispatch: RuntimeFunction<SmallDispatch>,
     /// How far from the thread pointer `caml_state` lies, in every thread: it is
@@ -118,9 +131,18 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
     }
     let also = [c"caml_c_call", SMALL_DISPATCH];
     let (functions, [c_call, small_dispatch]) = functions(ProfilerFunctions::NAMES, also)?;
+    let (wrapped, []) = symbols::functions(WRAPPED, [])?;
+    let [new_domain, delete_domain, enter_thread, update_suspended] = wrapped;
+    let [new_name, delete_name, enter_name, update_name] = WRAPPED;
     let small_dispatch = small_dispatch.filter(|symbol| symbol.size > 0);
     Ok(Runtime {
         functions: ProfilerFunctions::found(functions),
+        wrapped: WrappedFunctions {
+            new_domain: RuntimeFunction::new(new_name, new_domain),
+            delete_domain: RuntimeFunction::new(delete_name, delete_domain),
+            enter_thread: RuntimeFunction::new(enter_name, enter_thread),
+            update_suspended: RuntimeFunction::new(update_name, update_suspended),
+        },
         small_dispatch: RuntimeFunction::new(
             SMALL_DISPATCH,
             small_dispatch.ok_or(Refusal::Symbol(SMALL_DISPATCH))?,

@@ -86,7 +86,6 @@ fn proved(layout: StateLayout) -> Result<Proved, Refusal> {
         state: STATE.with(|state| state.as_ptr() as usize),
         young_trigger: TRIGGER.with(|trigger| trigger.as_ptr() as usize),
         something_to_do: TO_DO.with(|to_do| to_do.as_ptr() as usize),
-        main_context: 0,
         update_young_limit: update_young_limit as *const () as usize,
         invert_root: 0,
         failwith: 0,

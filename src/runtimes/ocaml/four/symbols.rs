@@ -68,8 +68,6 @@ pub(super) struct Runtime {
     pub(super) young_trigger: usize,
     /// `caml_something_to_do`, an int.
     pub(super) something_to_do: usize,
-    /// `caml_memprof_main_ctx`.
-    pub(super) main_context: usize,
     pub(super) update_young_limit: usize,
     pub(super) invert_root: usize,
     pub(super) failwith: usize,
@@ -110,7 +108,6 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
         state: needed(c"Caml_state")?,
         young_trigger: needed(c"caml_memprof_young_trigger")?,
         something_to_do: needed(c"caml_something_to_do")?,
-        main_context: needed(c"caml_memprof_main_ctx")?,
         update_young_limit: needed(c"caml_update_young_limit")?,
         invert_root: needed(c"caml_invert_root")?,
         failwith: needed(c"caml_failwith")?,

@@ -66,6 +66,12 @@ fn heap() -> Option<&'static Heap> {
     HEAP.get().map(|walker| &walker.of_version)
 }
 
+/// Calls `visit` with the state of each domain, while all wait at a safe point. None before the
+/// runtime starts.
+pub(super) fn for_each_waiting(visit: impl FnMut(usize)) {
+    domains::for_each_waiting(visit);
+}
+
 impl VersionHeap for Heap {
     const VERSION: MajorVersion = MajorVersion::Five;
     const RELEASE: &'static str = layout::WALKABLE;

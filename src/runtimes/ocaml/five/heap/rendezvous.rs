@@ -11,6 +11,7 @@ use super::responses::{self, Permit};
 use super::{Heap, domains, roots, watcher};
 use crate::runtimes::ocaml::five::domain::{self, Domain};
 use crate::runtimes::ocaml::hook_variable::HookBefore;
+use crate::safe_point::Needs;
 use crate::sys::futex::EventCount;
 use crate::{control, safe_point};
 
@@ -98,6 +99,14 @@ fn wait_until_done(before: u64) {
 fn take(heap: &Heap, participants: usize) {
     crate::tracer::guard(|| {
         domains::arrived(participants);
+        if safe_point::wanted() == Some(Needs::Lock)
+            && heap.variables.running_domains() != participants
+        {
+            // A domain is ending: it does not wait here any more, and may still call functions that
+            // a session replaces (`domain_terminate`, `runtime/domain.c`, 5.3.0). It is waited for
+            // in the next collection.
+            return;
+        }
         adopt_orphans(heap.variables.current_state());
         roots::collect_global(&heap.variables);
         let lock = heap.variables.pool_freelist as *mut libc::pthread_mutex_t;
