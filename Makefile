@@ -3,7 +3,7 @@
 #   make demo        trace a program and see where its memory went
 #   make check       the daily loop: format, clippy, tests of the packages that changed, a few minutes
 #   make test        everything that must hold, some 40 minutes
-#   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains, 700 snapshots
+#   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains, 700 snapshots, 200 starts in each program
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
 #   make viewer      build the page of `heaptap serve` and `export --to html` from viewer/src
 #   make install     the program, the library and all that belongs to them; PREFIX=/usr/local by default
@@ -109,7 +109,7 @@ endif
 .PHONY: test-long
 test-long:
 	HEAPTAP_TEST_SPARK=1 HEAPTAP_ESTIMATE_WORDS=1e8 HEAPTAP_LEAK_RUNS=20 HEAPTAP_INTERVAL_RUNS=200 HEAPTAP_OVERFLOW_KIB=4096 \
-		HEAPTAP_MOMENTS=500 HEAPTAP_DOMAIN_SNAPSHOTS=200 $(MAKE) test \
+		HEAPTAP_MOMENTS=500 HEAPTAP_DOMAIN_SNAPSHOTS=200 HEAPTAP_SESSIONS=200 $(MAKE) test \
 		PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0' CONSUMERS=spark
 
 # Programs that the tests run. Absent, they are installed when we are root.

@@ -27,7 +27,7 @@ SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
 	parameters asked named moments planted habits polling nested slices
-NEW := holding many lives reuse own_profile forks overflow busy everything deep kept left unswept waiting paced sites stuck
+NEW := holding many lives reuse own_profile forks overflow busy everything deep kept left unswept waiting paced sites stuck switched
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))

@@ -4,6 +4,7 @@ external is_here : unit -> bool = "heaptap_ocaml_is_here" [@@noalloc]
 external intern : string -> label = "heaptap_ocaml_label" [@@noalloc]
 external swap : (int[@untagged]) -> (int[@untagged]) = "heaptap_ocaml_swap_bytecode" "heaptap_ocaml_swap" [@@noalloc]
 external take_snapshot : string -> (string, string) result = "heaptap_ocaml_snapshot"
+external run_command : string -> (string, string) result = "heaptap_ocaml_command"
 
 (* The tracer is loaded before the program starts, or never. *)
 let here = is_here ()
@@ -46,6 +47,9 @@ let resuming resume =
 let snapshot ?(file = "") () =
   (* C would see another name. *)
   if String.contains file '\000' then Error "a file's name cannot contain a NUL" else take_snapshot file
+
+let command line =
+  if String.contains line '\000' then Error "a command cannot contain a NUL" else run_command line
 
 (* Probes: the address of the tracer's memory, or 0. *)
 type point = int

@@ -50,6 +50,15 @@ val snapshot : ?file:string -> unit -> (string, string) result
     The program must be traced, or listen for commands ([HEAPTAP_LISTEN=1]). It waits until the file is
     written: meanwhile no other thread runs OCaml code. *)
 
+val command : string -> (string, string) result
+(** [command line] carries out a command of the control socket, for programs that have an endpoint of their
+    own for such things: [command "start /tmp/leak.ctf 1e-4"], [command "stop"], [command "status"],
+    [command "mark deployed"], [command "flush"]. Returns what the socket would answer behind [ok], or why the command
+    failed. A space within a word is written as [%20].
+
+    The program must be traced, or listen for commands ([HEAPTAP_LISTEN=1]). It waits until the command is done:
+    meanwhile no other thread runs OCaml code. *)
+
 (** {1 Probes}
 
     Quantities of the program's own, beside its memory: [heaptap top], [heaptap probes] and the

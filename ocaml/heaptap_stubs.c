@@ -20,6 +20,8 @@ __attribute__((weak)) uint32_t heaptap_attached_set_label(uint32_t label);
 __attribute__((weak)) int32_t heaptap_snapshot_take(const char *file, const void *options, char *text,
                                                      size_t text_size);
 
+__attribute__((weak)) int32_t heaptap_control_command(const char *command, char *answer, size_t answer_size);
+
 value heaptap_ocaml_is_here(value unit)
 {
   (void)unit;
@@ -47,6 +49,22 @@ value heaptap_ocaml_snapshot(value file)
   if (heaptap_snapshot_take != NULL)
     /* Copies the name before it has the runtime collect; `file` is not used afterwards. */
     failed = heaptap_snapshot_take(String_val(file), NULL, buffer, sizeof buffer) != 0;
+  text = caml_copy_string(buffer);
+  result = caml_alloc(1, failed);
+  Store_field(result, 0, text);
+  CAMLreturn(result);
+}
+
+/* string -> (string, string) result */
+value heaptap_ocaml_command(value command)
+{
+  CAMLparam0();
+  CAMLlocal2(text, result);
+  char buffer[16896] = "the program is not run under heaptap; start it by `heaptap run`";
+  int failed = 1;
+  if (heaptap_control_command != NULL)
+    /* Copies the command before it has the runtime collect; `command` is not used afterwards. */
+    failed = heaptap_control_command(String_val(command), buffer, sizeof buffer) != 0;
   text = caml_copy_string(buffer);
   result = caml_alloc(1, failed);
   Store_field(result, 0, text);

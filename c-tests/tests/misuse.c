@@ -421,7 +421,7 @@ static void group_stacks(void) {
 
 static void group_words(void) {
   CHECK(strcmp(heaptap_version(), HEAPTAP_VERSION) == 0);
-  for (heaptap_status s = 0; s <= HEAPTAP_STATUS_SNAPSHOT; s++) {
+  for (heaptap_status s = 0; s <= HEAPTAP_STATUS_COMMAND; s++) {
     CHECK(heaptap_status_str(s) != NULL && strlen(heaptap_status_str(s)) > 1);
     for (heaptap_status t = 0; t < s; t++) CHECK(strcmp(heaptap_status_str(s), heaptap_status_str(t)) != 0);
   }

@@ -8,7 +8,8 @@
 //! - An export returns a status. Results are written through the last parameters,
 //!   and only if the status is [`HEAPTAP_STATUS_OK`] (the young limit also with
 //!   [`HEAPTAP_STATUS_LOST`]: the sample was lost, but the limit is right; the text of
-//!   [`heaptap_snapshot_take`] also with [`HEAPTAP_STATUS_SNAPSHOT`]: it is the reason).
+//!   [`heaptap_snapshot_take`] also with [`HEAPTAP_STATUS_SNAPSHOT`], and that of
+//!   [`heaptap_control_command`] with [`HEAPTAP_STATUS_COMMAND`]: it is the reason).
 //! - A pointer that is NULL or misaligned is refused with a status.
 //! - Structs start with their size and end with reserved bytes that must be zero,
 //!   so that old hosts work with new libraries (`versioned`). `layout` pins the
@@ -22,6 +23,7 @@
 
 mod attached;
 mod collector;
+mod control;
 mod frames;
 mod guard;
 mod handle;
@@ -42,6 +44,7 @@ mod versioned;
 
 pub use attached::*;
 pub use collector::*;
+pub use control::*;
 pub use frames::*;
 pub use handle::{heaptap_mutator, heaptap_tracer};
 pub use hooks::*;

@@ -134,7 +134,7 @@ pub unsafe extern "C" fn heaptap_snapshot_take(
 ///
 /// # Safety
 /// `to` is NULL or has room for `size` bytes.
-unsafe fn write_text(text: &[u8], to: *mut c_char, size: usize) {
+pub(super) unsafe fn write_text(text: &[u8], to: *mut c_char, size: usize) {
     let Some(room) = size.checked_sub(1).filter(|_| !to.is_null()) else { return };
     let length = text.len().min(room);
     // SAFETY: `length` bytes are in `text`, and fewer than `size`, for which there is room.

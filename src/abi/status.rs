@@ -53,6 +53,8 @@ pub const HEAPTAP_STATUS_PANIC: heaptap_status = 16;
 pub const HEAPTAP_STATUS_LOST: heaptap_status = 17;
 /// No snapshot of the heap was taken. The call that returns it has the reason.
 pub const HEAPTAP_STATUS_SNAPSHOT: heaptap_status = 18;
+/// A command was not carried out. The call that returns it has the reason.
+pub const HEAPTAP_STATUS_COMMAND: heaptap_status = 19;
 
 /// A status other than `HEAPTAP_STATUS_OK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,7 @@ statuses! {
     HEAPTAP_STATUS_PANIC is Failure::Panic, c"an internal error in heaptap: tracing is off";
     HEAPTAP_STATUS_LOST is Failure::Lost, c"a sampled block was not recorded";
     HEAPTAP_STATUS_SNAPSHOT, c"no snapshot of the heap was taken";
+    HEAPTAP_STATUS_COMMAND, c"a command was not carried out";
 }
 
 const _: () = {

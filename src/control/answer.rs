@@ -9,7 +9,7 @@ use heaptap_control::{
 };
 
 use super::jobs::{Answer, Queue, Work};
-use super::process::Process;
+use super::process::{self, Process};
 use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
 use crate::snapshot::{self, Method, Order, Reason};
@@ -54,6 +54,17 @@ pub(super) fn plan(process: &'static Process, command: Command) -> Plan {
             let take = move || take(process, &order);
             Plan::Job(Queue::Snapshots, cancellation, Box::new(take))
         }
+    }
+}
+
+/// Carries out a command on a thread of the program, which has called us and waits. An error says
+/// what to do.
+pub(crate) fn command_from_program(line: &[u8]) -> Answer {
+    let process = process::of_program()?;
+    let _in_progress = process.begin().ok_or("the program exits")?;
+    match plan(process, Command::parse(line)?) {
+        Plan::Now(answer) => answer(process),
+        Plan::Job(_, _, work) => process::here("heaptap-command", work),
     }
 }
 

@@ -16,7 +16,8 @@
 //! - `start`: starts the threads; exit and fork.
 //!
 //! A forked child has none of the threads. It closes its parent's socket, and neither
-//! answers on it nor removes its name.
+//! answers on it nor removes its name. If it is to take commands too, it opens one of its own at the
+//! first minor collection, or when it enters a blocking section (`start`).
 
 #![allow(unsafe_code, reason = "registers handlers for exit, fork and a signal")]
 
@@ -33,8 +34,9 @@ mod socket;
 mod start;
 mod trigger;
 
+pub(crate) use answer::command_from_program;
 pub(crate) use process::{Moment, ProgramOrder, RuntimeSupport, take_from_program};
 pub(crate) use sessions::{Sessions, StartOrder, StoppedSession, Wait};
 pub(crate) use settings::Settings;
-pub(crate) use start::{settings_of_host, start, start_for_host};
+pub(crate) use start::{may_start_in_child, settings_of_host, start, start_for_host};
 pub(crate) use trigger::note_major_collections;

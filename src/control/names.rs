@@ -24,6 +24,12 @@ pub(super) struct SnapshotNames {
 }
 
 impl SnapshotNames {
+    /// For a forked child, whose names begin anew.
+    pub(super) fn for_child(&self) -> SnapshotNames {
+        let (pattern, directory) = (self.pattern.clone(), self.directory.clone());
+        SnapshotNames { pattern, directory, next: AtomicU64::new(1) }
+    }
+
     /// Reports a pattern that cannot be used, and uses the default then.
     pub(super) fn new(pattern: Option<OsString>, directory: PathBuf) -> SnapshotNames {
         let is_usable = |pattern: &OsString| match expand_number(pattern, 1, ProcessFacts::gather) {

@@ -1,7 +1,7 @@
 //! What is known of this process, and how its snapshots are taken.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptap_settings::Trigger;
@@ -16,6 +16,7 @@ use crate::sys::thread::{self, JoinOutcome};
 use crate::tracer::{self, say};
 
 /// What can be done with the runtime of this process.
+#[derive(Clone)]
 pub(crate) struct RuntimeSupport {
     /// The runtime, as messages name it.
     pub(crate) runtime: &'static str,
@@ -54,6 +55,8 @@ pub(super) struct Process {
     /// A forked child has another one.
     pub(super) pid: u32,
     pub(super) triggers: Vec<Trigger>,
+    /// Whether forked children take commands, too.
+    pub(super) listens_in_forks: bool,
     pub(super) support: RuntimeSupport,
     names: SnapshotNames,
     take: TakeSnapshot,
@@ -71,9 +74,32 @@ pub(super) fn record(settings: &Settings, support: RuntimeSupport) -> Option<&'s
     PROCESS.set(Process::new(settings, support, snapshot::take)).ok()
 }
 
+/// A forked child that takes commands; NULL in other processes.
+static CHILD: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
+
 /// This process, if [`record`] was called in it or in a parent that has forked.
 pub(super) fn recorded() -> Option<&'static Process> {
-    PROCESS.get()
+    // SAFETY: NULL, or from `Box::leak`.
+    let child = unsafe { CHILD.load(Ordering::Acquire).as_ref() };
+    child.or_else(|| PROCESS.get())
+}
+
+/// Records that this process is a forked child of the one that was recorded. No snapshots are taken
+/// in it by themselves.
+pub(super) fn record_child() -> Option<&'static Process> {
+    let parent = recorded().filter(|parent| !parent.is_current())?;
+    let child = &*Box::leak(Box::new(Process {
+        pid: std::process::id(),
+        triggers: Vec::new(),
+        listens_in_forks: parent.listens_in_forks,
+        support: parent.support.clone(),
+        names: parent.names.for_child(),
+        take: parent.take,
+        in_progress: AtomicUsize::new(0),
+        is_ending: AtomicBool::new(false),
+    }));
+    CHILD.store(std::ptr::from_ref(child).cast_mut(), Ordering::Release);
+    Some(child)
 }
 
 /// When a program's thread has its snapshot taken.
@@ -99,12 +125,7 @@ pub(crate) struct ProgramOrder {
 /// Takes a snapshot on a thread of the program, which has called us. Returns the
 /// file's name; an error says what to do.
 pub(crate) fn take_from_program(wanted: ProgramOrder) -> Result<PathBuf, String> {
-    if PROCESS.get().is_none() && snapshot::walkable_runtime().is_err() {
-        return Err("the program is neither traced nor does it take commands; start it by \
-                    `heaptap run`, or register its heap if it links heaptap"
-            .into());
-    }
-    let process = recorded_or_host(&PROCESS, || std::env::current_dir().unwrap_or_default());
+    let process = of_program()?;
     let ProgramOrder { file, moment, method, string_bytes, patience } = wanted;
     let path = match file {
         Some(file) => std::path::absolute(&file).map_err(|error| error.to_string())?,
@@ -118,6 +139,17 @@ pub(crate) fn take_from_program(wanted: ProgramOrder) -> Result<PathBuf, String>
     taken.map(|taken| taken.path)
 }
 
+/// This process, for a thread of the program that asks for something.
+pub(super) fn of_program() -> Result<&'static Process, String> {
+    if PROCESS.get().is_none() && snapshot::walkable_runtime().is_err() {
+        return Err("the program is neither traced nor does it take commands; start it by \
+                    `heaptap run`, or register its heap if it links heaptap"
+            .into());
+    }
+    let host = || std::env::current_dir().unwrap_or_default();
+    Ok(recorded().unwrap_or_else(|| recorded_or_host(&PROCESS, host)))
+}
+
 /// This process. If nothing was recorded of it, it is that of a host that links this library and has asked for
 /// nothing else.
 fn recorded_or_host(process: &RaceOnce<Process>, directory: impl FnOnce() -> PathBuf) -> &Process {
@@ -129,10 +161,11 @@ fn recorded_or_host(process: &RaceOnce<Process>, directory: impl FnOnce() -> Pat
 
 impl Process {
     pub(super) fn new(settings: &Settings, support: RuntimeSupport, take: TakeSnapshot) -> Process {
-        let Settings { triggers, pattern, directory, .. } = settings.clone();
+        let Settings { triggers, pattern, directory, listen, listen_forks } = settings.clone();
         Process {
             pid: std::process::id(),
             triggers,
+            listens_in_forks: listen && listen_forks,
             support,
             names: SnapshotNames::new(pattern, directory),
             take,
@@ -177,19 +210,8 @@ impl Process {
     }
 
     /// Takes a snapshot while a thread of the program waits for it, which has called us or `exit`.
-    ///
-    /// The file is written by a thread of ours: the program's may have little stack left.
     fn take_here(&'static self, order: Order) -> Result<Taken, String> {
-        let mut worker = thread::start("heaptap-snap", move |_| self.take(&order))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
-        loop {
-            safe_point::come_to_safe_point();
-            worker = match worker.join(PACE) {
-                JoinOutcome::Done(taken) => return taken,
-                JoinOutcome::Panicked(message) => return Err(defect(&message)),
-                JoinOutcome::Running(worker) => worker,
-            };
-        }
+        here("heaptap-snap", move || self.take(&order))
     }
 
     /// Takes a snapshot that a trigger asks for. A failure is reported, and the program goes on.
@@ -238,6 +260,26 @@ impl Process {
             safe_point::come_to_safe_point();
             std::thread::sleep(PACE);
         }
+    }
+}
+
+/// Does something while a thread of the program waits for it, which has called us or `exit`, and
+/// comes to a safe point meanwhile.
+///
+/// It is done on a thread of ours: the program's may have little stack left.
+pub(super) fn here<R: Send + 'static>(
+    thread: &str,
+    work: impl FnOnce() -> Result<R, String> + Send + 'static,
+) -> Result<R, String> {
+    let mut worker = thread::start(thread, move |_| work())
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    loop {
+        safe_point::come_to_safe_point();
+        worker = match worker.join(PACE) {
+            JoinOutcome::Done(done) => return done,
+            JoinOutcome::Panicked(message) => return Err(defect(&message)),
+            JoinOutcome::Running(worker) => worker,
+        };
     }
 }
 

@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use heaptap_settings::{Invalid, LISTEN, SNAPSHOT, SNAPSHOT_FILE, Trigger};
+use heaptap_settings::{Invalid, LISTEN, LISTEN_FORKS, SNAPSHOT, SNAPSHOT_FILE, Trigger};
 
 /// What the user chose about commands and snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Whether commands are taken.
     pub(super) listen: bool,
+    /// Whether forked children take commands, too.
+    pub(super) listen_forks: bool,
     /// When snapshots are taken.
     pub(super) triggers: Vec<Trigger>,
     /// The names of these snapshots; `None` for the default.
@@ -38,6 +40,7 @@ impl Settings {
     ) -> Result<Settings, Invalid> {
         Ok(Settings {
             listen: LISTEN.is_on(&lookup)?,
+            listen_forks: LISTEN_FORKS.is_on(&lookup)?,
             triggers: SNAPSHOT.find_triggers(&lookup)?,
             pattern: SNAPSHOT_FILE.find(&lookup).map(|(_, pattern)| pattern),
             directory,

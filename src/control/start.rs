@@ -1,6 +1,7 @@
 //! Starts what the settings ask for, and ends it: at exit and in forked children.
 
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use heaptap_settings::Trigger;
@@ -76,6 +77,31 @@ fn end(process: &'static Process) {
 
 extern "C" fn in_child() {
     socket::close_in_child();
+    if process::recorded().is_some_and(|process| process.listens_in_forks) {
+        // Only async-signal-safe functions may be called here.
+        HAS_FORKED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// This is a forked child that is to take commands, and does not yet.
+static HAS_FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The runtime comes to a point at which a thread may be started. In a forked child that is to take
+/// commands, it does so from the first of these on. Inside hooks; costs one load otherwise.
+#[inline]
+pub(crate) fn may_start_in_child() {
+    if HAS_FORKED.load(Ordering::Relaxed) {
+        start_in_child();
+    }
+}
+
+#[cold]
+fn start_in_child() {
+    if HAS_FORKED.swap(false, Ordering::Relaxed)
+        && let Some(process) = process::record_child()
+    {
+        tracer::guard(|| socket::start(process));
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,12 @@ impl ThreadFlag {
         (failed == 0).then_some(ThreadFlag { key })
     }
 
+    /// Whether the flag of this thread is set.
+    pub(crate) fn is_set(&self) -> bool {
+        // SAFETY: the key was created and is never deleted.
+        unsafe { !libc::pthread_getspecific(self.key).is_null() }
+    }
+
     /// Sets the flag of this thread. False if it was set.
     pub(crate) fn set(&self) -> bool {
         self.change(1)

@@ -2,8 +2,8 @@
 
 use heaptap_control::words::Words;
 use heaptap_control::{
-    CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_STRING_BYTES, MAX_WAIT_SECONDS, Reply, Status,
-    Taken,
+    CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_MARK_BYTES, MAX_STRING_BYTES, MAX_WAIT_SECONDS,
+    Marked, Reply, Started, Status, Stopped, Taken,
 };
 
 fn document() -> String {
@@ -19,6 +19,9 @@ fn reprinted(command: &Command, words: &str) -> String {
         Command::Snapshot(_) => Taken::from(words).to_string(),
         Command::Status => Status::from(words).to_string(),
         Command::Flush => Flushed::from(words).to_string(),
+        Command::Start(_) => Started::from(words).to_string(),
+        Command::Stop(_) => Stopped::from(words).to_string(),
+        Command::Mark(_) => Marked::from(words).to_string(),
     }
 }
 
@@ -49,7 +52,7 @@ fn the_table_has_every_command_and_the_keys_of_its_answer() {
         let usage = quoted(row[1])[0];
         // What stands for a value, and how it begins.
         let mut keys = quoted(row[3]);
-        keys.retain(|word| !["yes", "no: "].contains(word));
+        keys.retain(|word| !["yes", "no: ", "tracing", "idle"].contains(word));
         let answer = reprinted(&command(usage), "");
         let printed = answer.split_whitespace().map(|word| word.split('=').next().unwrap());
         assert_eq!(keys, ["ok"].into_iter().chain(printed).collect::<Vec<_>>(), "{usage}");
@@ -91,12 +94,14 @@ fn the_examples_are_read_and_printed_the_same() {
 #[test]
 fn the_limits_are_those_of_the_code() {
     let text = document().split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = format!("{},{}", MAX_LINE / 1000, MAX_LINE % 1000);
+    let thousands = |number: usize| format!("{},{:03}", number / 1000, number % 1000);
+    let line = thousands(MAX_LINE);
     for limit in [
         format!("A line has at most {line} bytes"),
         format!("has {CLIENT_SECONDS} seconds to send its line"),
         format!("bytes of strings, up to {MAX_STRING_BYTES}"),
         format!("up to {MAX_WAIT_SECONDS}; fractions"),
+        format!("at most {} bytes of text", thousands(MAX_MARK_BYTES)),
     ] {
         assert!(text.contains(&limit), "docs/control.md does not say: {limit}");
     }

@@ -131,6 +131,18 @@ pub const LISTEN: Variable = Variable {
     )),
 };
 
+/// Whether forked children take commands.
+pub const LISTEN_FORKS: Variable = Variable {
+    name: "HEAPTAP_LISTEN_FORKS",
+    alias: None,
+    syntax: Syntax::Flag,
+    default: "only the process itself takes commands",
+    meaning: "Take commands in forked children too, each on a socket of its own",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption::flag("listen-forks")),
+};
+
 /// Whether the time line is recorded.
 pub const TIMELINE: Variable = Variable {
     name: "HEAPTAP_TIMELINE",
@@ -227,7 +239,7 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 16] = [
+pub const VARIABLES: [Variable; 17] = [
     FILE,
     RATE,
     FRAMES,
@@ -237,6 +249,7 @@ pub const VARIABLES: [Variable; 16] = [
     SNAPSHOT,
     SNAPSHOT_FILE,
     LISTEN,
+    LISTEN_FORKS,
     TIMELINE,
     PROBES_LIMIT,
     JOURNAL,

@@ -5,7 +5,7 @@
 //! a trace while it is written, [`sidecar`] reads the file beside it, which is at [`sidecar_path`], and [`live_sidecar`] as it grows; [`live_target`] finds the
 //! trace that a process writes.
 //!
-//! From trace to trace: [`rewrite`]. [`library`] finds what is loaded into a program, [`executable`] says whether it can be.
+//! [`running`] sends commands to a program. From trace to trace: [`rewrite`]. [`library`] finds what is loaded into a program, [`executable`] says whether it can be.
 
 mod decompressed;
 pub(crate) mod executable;
@@ -21,6 +21,7 @@ mod open_trace;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod rewrite;
+pub(crate) mod running;
 pub(crate) mod sidecar;
 pub(crate) mod sidecar_path;
 pub(crate) mod source_files;

@@ -10,18 +10,23 @@ mod completions;
 mod diff;
 mod dump;
 mod export;
+mod flush;
 mod heap;
 mod heap_diff;
 mod hot;
 mod info;
 mod leaks;
 mod man;
+mod mark;
 mod probes;
+mod ps;
 mod recode;
 mod report;
 mod run;
 mod serve;
 mod snapshot;
+mod start;
+mod stop;
 mod thin;
 mod top;
 
@@ -51,6 +56,11 @@ macro_rules! verbs {
 verbs! {
     run::Run,
     top::Top,
+    ps::Ps,
+    start::Start,
+    stop::Stop,
+    mark::Mark,
+    flush::Flush,
     snapshot::Snapshot,
     heap::Heap,
     heap_diff::HeapDiff,

@@ -9,12 +9,13 @@
 //! functions without being waited for.
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::domain::{self, Domain};
 use super::heap;
 use super::layout::{KnownRelease, word};
 use super::symbols::Runtime;
+use crate::runtimes::attach::symbols::{function_at, lookup};
 use crate::runtimes::ocaml::attachment::VersionHooks;
 use crate::runtimes::ocaml::timing::Report;
 use crate::runtimes::ocaml::{MajorVersion, thread_state};
@@ -24,20 +25,36 @@ use crate::tracer::{Failure, Session, WORD};
 pub(super) struct FiveSessions {
     runtime: Runtime,
     known: &'static KnownRelease,
-    /// The domains whose words were counted when the session began.
-    counted: Mutex<Vec<usize>>,
+    sum_of_ended: Option<Accumulate>,
 }
+
+/// `void caml_accum_orphan_alloc_stats (struct alloc_stats *)` (`runtime/gc_stats.c`, 5.3.0): adds four
+/// words, of which the first are minor, promoted and major ones. Takes a lock of the runtime's for a
+/// moment.
+type Accumulate = extern "C" fn(*mut u64);
+
+/// What the function is given, in case it writes more.
+const ROOM: usize = 16;
 
 impl FiveSessions {
     /// Before the runtime starts.
     pub(super) fn new(runtime: Runtime, known: &'static KnownRelease) -> FiveSessions {
         thread_state::prepare();
         domain::know(runtime, known);
-        FiveSessions { runtime, known, counted: Mutex::new(Vec::new()) }
+        let sum_of_ended = lookup(c"caml_accum_orphan_alloc_stats");
+        // SAFETY: the runtime's function of that name.
+        let sum_of_ended = sum_of_ended.map(|at| unsafe { function_at(at) });
+        FiveSessions { runtime, known, sum_of_ended }
     }
 
-    fn counted(&self) -> MutexGuard<'_, Vec<usize>> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The words that domains have allocated which have ended.
+    fn words_of_ended(&self) -> Option<u64> {
+        let accumulate = self.sum_of_ended?;
+        let mut room = [0; ROOM];
+        accumulate(room.as_mut_ptr());
+        let [minor, promoted, major, _, rest @ ..] = room;
+        let is_known = rest.iter().all(|&word| word == 0);
+        (minor + major).checked_sub(promoted).filter(|_| is_known)
     }
 
     /// The words that a domain has allocated, those in its young heap included.
@@ -86,7 +103,6 @@ impl VersionHooks for FiveSessions {
     }
 
     fn begin(&self) {
-        self.counted().clear();
         heap::for_each_waiting(|state| {
             domain::create(state);
             let begin = |domain: &mut Domain| {
@@ -116,18 +132,14 @@ impl VersionHooks for FiveSessions {
         domain::release();
     }
 
-    /// `None` also if other domains run than when the session began: some may have ended.
+    /// Those of domains that have ended are in a sum of the runtime's.
     fn allocated_words(&self) -> Option<u64> {
-        let (mut words, mut states) = (Some(0), Vec::new());
+        let mut words = self.words_of_ended();
         heap::for_each_waiting(|state| {
-            states.push(state);
             // SAFETY: the state of a domain that waits.
             let own = unsafe { self.words_of(state) };
             words = words.zip(own).map(|(words, own)| words + own);
         });
-        states.sort_unstable();
-        let mut counted = self.counted();
-        let before = std::mem::replace(&mut *counted, states);
-        if before.is_empty() || before == *counted { words } else { None }
+        words
     }
 }

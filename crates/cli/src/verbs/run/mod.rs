@@ -34,6 +34,7 @@ use crate::text::escape;
   heaptap run --only test.exe -- make test
   heaptap run --follow -o 'traces/%e-%p.ctf' -- make
   heaptap run --snapshot exit --snapshot every:10m -- ./server
+  heaptap run --listen -- ./server
 
 Exit status:
   0    the program's own status, whatever it is
@@ -74,6 +75,14 @@ pub(crate) struct Run {
 
     #[arg(long, help = turns_off(&settings::LISTEN))]
     no_listen: bool,
+
+    /// Start the program untraced and idle: nothing in it is changed until `heaptap start` or `heaptap
+    /// snapshot` asks for it
+    #[arg(long, conflicts_with_all = ["no_listen", "output", "keep_status", "quiet"])]
+    listen: bool,
+
+    #[arg(long, help = help_of(&settings::LISTEN_FORKS), conflicts_with = "no_listen")]
+    listen_forks: bool,
 
     #[arg(long, help = turns_off(&settings::TIMELINE))]
     no_timeline: bool,
@@ -186,13 +195,15 @@ impl Run {
         let shown = escape::path(program.as_ref()).to_string();
         let files = self.files()?;
         self.check_environment()?;
+        let is_traced = !self.listen;
         let library = library::find()?;
         let refusal = executable::why_not(program);
         let journal = journal::JournalFile::new()?;
         let mut command = Command::new(program);
         command.args(arguments);
         if let Some(why) = &refusal {
-            say(&format!("{shown} is not traced: {why}"));
+            let lacks = if is_traced { "is not traced" } else { "takes no commands" };
+            say(&format!("{shown} {lacks}: {why}"));
         } else {
             self.request_trace(&mut command, &files, &library, journal.path().as_os_str());
         }
@@ -206,12 +217,13 @@ impl Run {
             .map_err(|error| Failure::Trouble(format!("{shown} was lost sight of: {error}")))?;
         signals.child_ended();
         let said = journal.read();
-        if refusal.is_none() {
+        if refusal.is_none() && is_traced {
             let run = closing::EndedRun { program: &shown, only: &self.only, rate: self.rate };
             run.print(&said, self.quiet);
         }
         drop(journal);
-        end_like(status, self.keep_status || refusal.is_none() && said.is_complete())
+        let is_complete = refusal.is_none() && (said.is_complete() || !is_traced);
+        end_like(status, self.keep_status || is_complete)
     }
 
     /// The names of the files that the program is to write.
@@ -263,22 +275,35 @@ impl Run {
         }
         command.env("LD_PRELOAD", preload);
         // Set for an outer program, these would be taken for what was asked for here.
-        for outer in [settings::FOLLOW, settings::TARGET, settings::LISTEN, settings::TIMELINE] {
+        for outer in [
+            settings::FOLLOW,
+            settings::TARGET,
+            settings::LISTEN,
+            settings::LISTEN_FORKS,
+            settings::TIMELINE,
+        ] {
             command.env_remove(outer.name);
         }
         let flag = |is_set: bool| is_set.then(|| OsString::from("1"));
         let number = |number: Option<u64>| number.map(|number| number.to_string().into());
         let only = (!self.only.is_empty()).then(|| self.only.join(OsStr::new(",")));
         let snapshot = (!self.snapshot.is_empty()).then(|| self.snapshot.join(",").into());
+        if self.listen {
+            for asks in settings::FILE.names() {
+                command.env_remove(asks);
+            }
+        }
+        let traced = |value: &OsStr| (!self.listen).then(|| value.to_owned());
         let values = [
-            (settings::FILE, Some(files.trace.clone())),
+            (settings::FILE, traced(&files.trace)),
             (settings::RATE, Some(self.rate.to_string().into())),
-            (settings::JOURNAL, Some(journal.to_owned())),
+            (settings::JOURNAL, traced(journal)),
             (settings::FOLLOW, flag(self.follow)),
             (settings::ONLY, only),
             (settings::FRAMES, number(self.frames)),
             (settings::SEED, number(self.seed)),
             (settings::LISTEN, flag(!self.no_listen)),
+            (settings::LISTEN_FORKS, flag(self.listen_forks)),
             (settings::TIMELINE, flag(!self.no_timeline)),
             (settings::PROBES_LIMIT, number(self.probes_limit)),
             (settings::SNAPSHOT, snapshot),
@@ -337,8 +362,8 @@ mod tests {
             assert_eq!(default, option.default, "--{}", option.long);
         }
         let longs = command.get_arguments().filter_map(clap::Arg::get_long);
-        // These two are about this process, not about the program's.
-        let longs = longs.filter(|long| !["keep-status", "quiet"].contains(long));
+        // These are about this process, or are how a variable is when another is not set.
+        let longs = longs.filter(|long| !["keep-status", "quiet", "listen"].contains(long));
         assert_eq!(longs.count(), options.count());
     }
 

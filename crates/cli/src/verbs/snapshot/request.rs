@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use heaptap_client::{AskError, NotFound, Process};
-use heaptap_control::{
-    Command, MAX_STRING_BYTES, MAX_WAIT_SECONDS, SnapshotRequest, Taken, seconds,
-};
+use heaptap_control::{Command, MAX_STRING_BYTES, SnapshotRequest, Taken};
 use heaptap_report::figures::units::{bytes, count};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::print;
+use crate::io::running;
 use crate::text::escape;
 
 /// The bytes of each string that `--with-strings` includes without a number.
@@ -42,19 +41,13 @@ pub(super) struct Request {
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
     /// 3600
     #[arg(long, value_name = "SECONDS", default_value = "10", requires = "pid")]
-    #[arg(value_parser = timeout)]
+    #[arg(value_parser = running::timeout)]
     timeout: Duration,
-}
-
-fn timeout(text: &str) -> Result<Duration, String> {
-    seconds(text).filter(|wait| !wait.is_zero()).ok_or_else(|| {
-        format!("expected seconds above 0 and up to {MAX_WAIT_SECONDS}, such as 60 or 0.5")
-    })
 }
 
 impl Request {
     pub(super) fn run(&self, process: &OsStr) -> VerbResult {
-        let process = Process::find(process).map_err(|none| not_found(process, &none))?;
+        let process = running::find(process)?;
         let pid = process.pid();
         let file = self.file(process)?;
         let command = Command::Snapshot(SnapshotRequest {
@@ -80,19 +73,10 @@ impl Request {
 
     /// The absolute name of the file: the program may be in another directory.
     fn file(&self, process: Process) -> Result<PathBuf, Failure> {
-        let unknown = |error| {
-            Failure::Trouble(format!(
-                "the current directory is unknown: {error}; give an absolute name with -o"
-            ))
-        };
         match &self.output {
-            Some(file) if matches!(file.as_os_str().as_encoded_bytes(), b"" | b"-") => {
-                let message = "-o: the program writes the snapshot: give the name of a file";
-                Err(Failure::Trouble(message.into()))
-            }
-            Some(file) => std::path::absolute(file).map_err(unknown),
+            Some(file) => running::absolute(file),
             None => {
-                let directory = std::env::current_dir().map_err(unknown)?;
+                let directory = running::absolute(Path::new("."))?;
                 let program = process.program().unwrap_or_else(|| "program".to_owned());
                 Ok(free_name(&directory, &program, process.pid()))
             }
@@ -131,15 +115,6 @@ impl Waiting {
             ));
         }
     }
-}
-
-fn not_found(process: &OsStr, none: &NotFound) -> Failure {
-    Failure::Trouble(match none {
-        NotFound::Number(_) => none.to_string(),
-        NotFound::Name | NotFound::Several(_) => {
-            format!("{}: {none}; `heaptap snapshot` lists them", escape::path(process.as_ref()))
-        }
-    })
 }
 
 /// Why there is no snapshot.

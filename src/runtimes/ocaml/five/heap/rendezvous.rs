@@ -37,6 +37,7 @@ pub(super) fn install(heap: &'static Heap) {
 extern "C" fn collection_begins() {
     BEFORE.call();
     let Some(heap) = super::heap() else { return };
+    control::may_start_in_child();
     let major_cycles = heap.variables.major_cycles as *const AtomicU64;
     // SAFETY: `uintnat caml_major_cycles_completed` is a variable of the runtime
     // (`runtime/major_gc.c`), which changes while all domains stand still.

@@ -24,9 +24,9 @@ use std::time::Duration;
 use super::Heap;
 use super::safe_point::on_own_stack;
 use crate::runtimes::ocaml::hook_variable::{Hook, HookBefore};
-use crate::safe_point;
 use crate::sys::futex::EventCount;
 use crate::sys::thread_flag::ThreadFlag;
+use crate::{control, safe_point};
 
 /// Threads that may touch the heap, or `WATCHED`.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
@@ -58,7 +58,15 @@ pub(super) fn install(heap: &'static Heap) {
     if COUNTED.set(flag).is_ok() {
         count_this_thread();
         set_hooks(heap);
+        // SAFETY: `in_child` is a function of this library, which stays loaded since it has attached.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     }
+}
+
+/// A forked child has no other thread. Async-signal-safe.
+extern "C" fn in_child() {
+    let is_counted = COUNTED.get().is_some_and(ThreadFlag::is_set);
+    ACTIVE.store(usize::from(is_counted), Ordering::Release);
 }
 
 /// Sets the hooks again if the systhreads library has overwritten them. Under the master
@@ -107,6 +115,7 @@ pub(super) fn at_rest(work: &mut dyn FnMut()) -> bool {
 /// In place of the hook of `caml_enter_blocking_section`. Once the library's hook has
 /// released the master lock, this thread does not touch the heap.
 extern "C" fn enter() {
+    control::may_start_in_child();
     if safe_point::is_wanted()
         && let Some(heap) = super::heap()
     {

@@ -41,6 +41,7 @@ pub(super) fn install(heap: &'static Heap) {
 extern "C" fn minor_collection_ended() {
     BEFORE.call();
     let Some(heap) = super::heap() else { return };
+    control::may_start_in_child();
     blocking::renew(heap, || is_alone(heap));
     // SAFETY: under the master lock nobody else runs OCaml code, and one word is read.
     let words = unsafe { Words::at_rest() };
