@@ -115,6 +115,7 @@ fn generate() -> String {
         .with_src(root.join("src/abi/collector.rs"))
         .with_src(root.join("src/abi/stats.rs"))
         .with_src(root.join("src/abi/attached.rs"))
+        .with_src(root.join("src/abi/control.rs"))
         .with_src(root.join("src/abi/probe.rs"))
         .with_src(root.join("src/abi/slices.rs"))
         .with_src(root.join("src/abi/snapshot.rs"))

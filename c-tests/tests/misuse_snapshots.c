@@ -157,6 +157,10 @@ static void group_sources(void) {
   char text[300];
   GIVES(heaptap_snapshot_take(in("none.heap"), NULL, text, sizeof text), HEAPTAP_STATUS_SNAPSHOT);
   CHECK(strstr(text, "register") != NULL);
+  GIVES(heaptap_control_command(NULL, text, sizeof text), IS_NULL);
+  GIVES(heaptap_control_command("status", text, sizeof text), HEAPTAP_STATUS_COMMAND);
+  CHECK(strstr(text, "register") != NULL);
+  GIVES(heaptap_control_command("status", NULL, 0), HEAPTAP_STATUS_COMMAND);
   GIVES_OK(heaptap_snapshot_point());
   CHECK(heaptap_snapshot_wanted() == 0);
   GIVES(heaptap_snapshot_source_register(NULL), IS_NULL);

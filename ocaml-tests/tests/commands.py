@@ -160,13 +160,15 @@ def no_safe_point(bench):
             expect("within 1 s" in result.err and time.monotonic() - start < 30, result.err)
 
 
-@family({"listening": (), "traced": ("HEAPTAP",)})
-def a_loop_that_only_polls(bench, *traced):
+@family({"listening": (), "traced": ("HEAPTAP",), "by_signal": ("HEAPTAP_SNAPSHOT",)})
+def a_loop_that_only_polls(bench, *asks):
     """It is as fast after a request as before, also if the client has gone at once. Where native code polls, since 4.13, a
-    snapshot can be taken there."""
-    polls = [int(part) for part in bench.run(bench.compiler, "-version").out.split(".")[:2]] >= [4, 13]
+    snapshot can be taken there; of OCaml 4, if it is traced or takes snapshots by itself."""
+    version = [int(part) for part in bench.run(bench.compiler, "-version").out.split(".")[:2]]
+    polls = version >= [4, 13] if asks else version >= [5]
+    values = {"HEAPTAP": "trace.ctf", "HEAPTAP_SNAPSHOT": "signal:USR2"}
     command = f"snapshot {bench.path('x.heap')} wait=2\n".encode()
-    with asked(bench, "counts", 2, env={name: "trace.ctf" for name in traced}, prints=b"as fast as before\n500 entries\n") as program:
+    with asked(bench, "counts", 2, env={name: values[name] for name in asks}, prints=b"as fast as before\n500 entries\n") as program:
         for pause in (0, 0.001, 0.01, 0.02, 0.1):
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(program.socket))

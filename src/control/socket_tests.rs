@@ -106,8 +106,12 @@ fn commands_are_answered() {
     assert!(status.starts_with(&format!("ok pid={pid} program=")), "{status}");
     assert!(status.contains(&format!(" version={} ", crate::VERSION)), "{status}");
     assert!(listening.last(b"flush\n").starts_with("error the program is not traced"));
-    let unknown = listening.last(b"start /x\n");
-    assert!(unknown.starts_with("error unknown command `start`; known are: snap"), "{unknown}");
+    assert_eq!(listening.last(b"start /x\n"), "error this is a test");
+    assert_eq!(listening.last(b"stop wait=1\n"), "error this is a test");
+    assert!(listening.last(b"mark text\n").starts_with("error the program is not traced"));
+    assert!(status.contains(" sessions=no:%20this%20is%20a%20test state=idle rate=0 "), "{status}");
+    let unknown = listening.last(b"strat /x\n");
+    assert!(unknown.starts_with("error unknown command `strat`; known are: snap"), "{unknown}");
 }
 
 #[test]
@@ -351,4 +355,43 @@ fn a_runtime_directory_must_be_the_users() {
     assert_eq!(found(place.path().to_str()), [own, tmp]);
     let other = directories(Some(place.path().into()), user() + 1);
     assert_eq!(other, [in_tmp(user() + 1)]);
+}
+
+/// Commands with bytes changed, cut and joined: each line gets one answer, and the socket goes on.
+#[test]
+fn garbage_is_answered_and_harms_nothing() {
+    const LINES: [&str; 6] = [
+        "start /tmp/%25p.ctf 1e-4 wait=1",
+        "stop wait=0.1",
+        "mark some text",
+        "snapshot /tmp/x.heap strings=9",
+        "status",
+        "flush",
+    ];
+    let listening = Listening::new(None);
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: usize| {
+        // xorshift64 (Marsaglia 2003)
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % below as u64) as usize
+    };
+    for _ in 0..500 {
+        let mut line = LINES[next(LINES.len())].as_bytes().to_vec();
+        for _ in 0..next(4) {
+            let at = next(line.len());
+            match next(3) {
+                0 => line[at] = next(256) as u8,
+                1 => line.truncate(at + 1),
+                _ => line.extend_from_slice(LINES[next(LINES.len())].as_bytes()),
+            }
+        }
+        line.retain(|byte| *byte != b'\n');
+        line.push(b'\n');
+        let answer = listening.last(&line);
+        let is_answer = answer.starts_with("ok") || answer.starts_with("error ");
+        assert!(is_answer, "{:?}: {answer:?}", String::from_utf8_lossy(&line));
+    }
+    assert!(listening.last(b"status\n").starts_with("ok pid="));
 }

@@ -2,9 +2,14 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 23] = [
     "run",
     "top",
+    "ps",
+    "start",
+    "stop",
+    "mark",
+    "flush",
     "snapshot",
     "report",
     "probes",

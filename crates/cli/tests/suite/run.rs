@@ -58,6 +58,22 @@ fn the_report_is_found_from_any_directory() {
 }
 
 #[test]
+fn a_program_that_only_listens_is_not_asked_for_a_trace() {
+    let place = Place::new();
+    let directory = place.path("").canonicalize().unwrap();
+    let echo = "echo \"$HEAPTAP,$MEMTRACE,$HEAPTAP_JOURNAL,$HEAPTAP_LISTEN,$HEAPTAP_LISTEN_FORKS\"";
+    let outer =
+        [("HEAPTAP", "outer.ctf"), ("MEMTRACE", "outer.ctf"), ("HEAPTAP_LISTEN_FORKS", "0")];
+    for (options, expected) in [(&["--listen"][..], "1,"), (&["--listen", "--listen-forks"], "1,1")]
+    {
+        let call: Vec<_> = options.iter().copied().chain(["--", "sh", "-c", echo]).collect();
+        assert_eq!(run_in(&directory, &call, &outer).text(0), format!(",,,{expected}\n"));
+    }
+    let both = ["--listen", "--no-listen", "--", "true"];
+    run_in(&directory, &both, &[]).says(2, &["cannot be used with"]);
+}
+
+#[test]
 fn the_program_listens_and_takes_snapshots_as_asked() {
     let place = Place::new();
     let directory = place.path("").canonicalize().unwrap();

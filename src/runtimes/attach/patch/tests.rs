@@ -245,3 +245,26 @@ fn a_function_of_the_c_library_is_wrapped() {
     assert_eq!(longer(c"PATH".as_ptr()), path.wrapping_add(1));
     assert!(longer(c"HEAPTAP_TEST_OF_NOTHING".as_ptr()).is_null());
 }
+
+#[test]
+fn code_that_somebody_else_has_changed_is_left_alone() {
+    const WRITABLE: i32 = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    let page = theirs();
+    let set = |byte: u8| {
+        protect(page, PAGE, WRITABLE).unwrap();
+        // SAFETY: the first byte of the page, which is writable.
+        unsafe { std::mem::replace(&mut *(page as *mut u8), byte) }
+    };
+    let jumps = Jumps::prepare(&both(page)).unwrap();
+    let own = set(0xcc);
+    assert_eq!(jumps.write(), Err(Refusal::Replaced(c"a")));
+    assert_eq!(both_replaced(page), (false, false));
+    set(own);
+    jumps.write().unwrap();
+    assert_eq!(jumps.write(), Err(Refusal::Replaced(c"a")), "they are written already");
+    let jump = set(0xcc);
+    assert_eq!(jumps.remove(), Err(Refusal::Replaced(c"a")));
+    set(jump);
+    jumps.remove().unwrap();
+    assert_eq!((call(page), call(page + 64)), (7, 7));
+}

@@ -94,8 +94,7 @@ impl VersionHeap for Heap {
 
     fn poke(&self) {
         let variables = &self.variables;
-        let is_harmless = self.bound_errors.are_framed() && safe_point::may_poke(variables);
-        if !variables.code.is_native() || is_harmless {
+        if !variables.code.is_native() || self.bound_errors.are_framed() {
             safe_point::poke(variables);
         }
     }

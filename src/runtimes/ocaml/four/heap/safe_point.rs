@@ -14,7 +14,8 @@
 //!   anew (`caml_update_young_limit`).
 //! - A poll, since 4.13, calls `caml_process_pending_actions`, which leaves the limit
 //!   unless something is pending: each poll of a loop would take the long way for ever. So
-//!   `four/polls.rs` computes the limit anew there, and where it cannot, no limit is raised.
+//!   `four/polls.rs` computes the limit anew there, and where it cannot, no limit is raised: in native
+//!   code since 4.13 that is not traced, and takes no snapshots by itself.
 //!
 //! What remains is one minor collection that is done early.
 
@@ -77,7 +78,7 @@ extern "C" fn carry_out(work: *mut c_void) {
 }
 
 /// Whether the running thread lowers the limit again that [`poke`] raises.
-pub(super) fn may_poke(variables: &Variables) -> bool {
+fn may_raise(variables: &Variables) -> bool {
     variables.poll_entry.is_none_or(|entry| {
         // SAFETY: `caml_garbage_collection`, a function of the runtime longer than 16 bytes
         // (`runtime/signals_nat.c`). Its target, if it begins with a jump, is a relay or code of the
@@ -86,7 +87,8 @@ pub(super) fn may_poke(variables: &Variables) -> bool {
     })
 }
 
-/// Asks the running thread to collect at its next allocation. On any thread.
+/// Asks the running thread to collect at its next allocation; where the limit may not be raised,
+/// when it next does what is pending, such as a signal or a switch of threads. On any thread.
 ///
 /// As `caml_request_minor_gc` does, but without `caml_something_to_do`: up to 4.14.1 the
 /// runtime would run pending actions inside its handler of stack overflows
@@ -107,6 +109,8 @@ pub(super) fn poke(variables: &Variables) {
     let end = end.load(Ordering::Relaxed);
     if variables.can_request && end != 0 {
         request.store(1, Ordering::Relaxed);
-        limit.store(end, Ordering::Relaxed);
+        if may_raise(variables) {
+            limit.store(end, Ordering::Relaxed);
+        }
     }
 }
