@@ -5,7 +5,7 @@ use super::*;
 use crate::runtimes::attach::hook_table::RuntimeFunction;
 use crate::runtimes::ocaml::five::heap;
 use crate::runtimes::ocaml::five::layout::{set_word, word};
-use crate::runtimes::ocaml::five::symbols::ProfilerFunctions;
+use crate::runtimes::ocaml::five::symbols::{ProfilerFunctions, WrappedFunctions};
 
 /// `caml_c_call` of 5.3.0, as far as it matters.
 const C_CALL: [u8; 27] = [
@@ -90,9 +90,17 @@ fn runtime(layout: StateLayout) -> Runtime {
         _ => 0,
     };
     let symbol = |name: &CStr| Symbol { address: function(name), size: 1 };
+    const NEW: &CStr = c"caml_memprof_new_domain";
+    const DELETE: &CStr = c"caml_memprof_delete_domain";
     let state = STATE.with(|state| state.as_ptr() as usize);
     Runtime {
         functions: ProfilerFunctions::found(ProfilerFunctions::NAMES.map(symbol)),
+        wrapped: WrappedFunctions {
+            new_domain: RuntimeFunction::new(NEW, symbol(NEW)),
+            delete_domain: RuntimeFunction::new(DELETE, symbol(DELETE)),
+            enter_thread: RuntimeFunction::new(c"none", Symbol::default()),
+            update_suspended: RuntimeFunction::new(c"none", Symbol::default()),
+        },
         small_dispatch: RuntimeFunction::new(c"none", Symbol::default()),
         state_offset: state.wrapping_sub(thread_pointer()),
         heap_state: 0,

@@ -2,6 +2,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_int};
 
 use super::*;
+use crate::runtimes::attach::hook_table::RuntimeFunction;
 use crate::runtimes::ocaml::four::symbols::ProfilerFunctions;
 
 /// `caml_c_call` of 4.13.1.
@@ -83,6 +84,8 @@ fn proved(layout: StateLayout) -> Result<Proved, Refusal> {
     };
     prove(&Runtime {
         functions: ProfilerFunctions::found(ProfilerFunctions::NAMES.map(symbol)),
+        enter_thread: RuntimeFunction::new(c"none", Symbol::default()),
+        set_suspended: RuntimeFunction::new(c"none", Symbol::default()),
         state: STATE.with(|state| state.as_ptr() as usize),
         young_trigger: TRIGGER.with(|trigger| trigger.as_ptr() as usize),
         something_to_do: TO_DO.with(|to_do| to_do.as_ptr() as usize),
