@@ -471,6 +471,9 @@ typedef struct heaptap_frame_link {
 /* No snapshot of the heap was taken. The call that returns it has the reason. */
 #define HEAPTAP_STATUS_SNAPSHOT 18
 
+/* A command was not carried out. The call that returns it has the reason. */
+#define HEAPTAP_STATUS_COMMAND 19
+
 /* The block is dead. */
 #define HEAPTAP_FATE_DEAD 0
 
@@ -681,7 +684,8 @@ heaptap_status heaptap_tracer_stats(const struct heaptap_tracer *tracer,
                                     struct heaptap_stats *stats);
 
 /* Returns the label with this name, for a program that the library attached itself
- * to. The same name gives the same label. Returns 0 if the program is not traced.
+ * to. The same name gives the same label, also in a later trace. Returns 0 if the program is neither
+ * traced nor waits to be.
  *
  * `name` has `length` bytes and need not end with a NUL; bytes after the first
  * 1,024 are ignored. For code that runs traced and untraced, and does not call
@@ -693,12 +697,26 @@ uint32_t heaptap_attached_label(const char *name, size_t length);
 /* Sets the label of the calling thread and returns the one it had before.
  *
  * `label` is from `heaptap_attached_label`, or 0 for none. The label is the
- * outermost frame of the backtraces of this thread's samples. Does nothing and
- * returns 0 if the program is not traced.
+ * outermost frame of the backtraces of this thread's samples, also of a trace that begins
+ * later. Does nothing and returns 0 if the program is neither traced nor waits to be.
  *
  * A thread of the runtime, while it runs the runtime's code or is called from it.
  * Costs a few instructions. */
 uint32_t heaptap_attached_set_label(uint32_t label);
+
+/* Carries out a command of the control socket, such as `status`, `start /tmp/a.ctf 1e-4`, `stop`,
+ * `mark TEXT` or `flush` (docs/control.md), and returns when it is done.
+ *
+ * `answer` is NULL or room for `answer_size` bytes: it receives what the socket would answer behind
+ * `ok`, or with `HEAPTAP_STATUS_COMMAND` the reason why the command failed, cut to its size and with
+ * a NUL at its end.
+ *
+ * For programs that the library attached itself to, traced or not, whether they listen on a socket
+ * or not. A host that links the library starts and stops its traces by `heaptap_tracer_start`
+ * and `heaptap_tracer_stop`; the other commands are for it too. The calling thread was called from the
+ * runtime's code and holds its lock if it has one; of a host, the heap can be walked until this returns. Not
+ * inside a hook or a collection. Allocates and takes locks. */
+heaptap_status heaptap_control_command(const char *command, char *answer, size_t answer_size);
 
 /* Writes the probe of this kind (`HEAPTAP_PROBE_COUNT`, …) and name to `*probe`. The same kind and
  * name give the same probe. Parts of a name are separated by `/`, and shown as a tree.
