@@ -692,7 +692,8 @@ heaptap_status heaptap_tracer_stats(const struct heaptap_tracer *tracer,
  * `heaptap_tracer_start`.
  *
  * Any thread, not inside a hook. Takes a lock. There are at most 65,536 labels. */
-uint32_t heaptap_attached_label(const char *name, size_t length);
+uint32_t heaptap_attached_label(const char *name,
+                                size_t length);
 
 /* Sets the label of the calling thread and returns the one it had before.
  *
@@ -716,7 +717,9 @@ uint32_t heaptap_attached_set_label(uint32_t label);
  * and `heaptap_tracer_stop`; the other commands are for it too. The calling thread was called from the
  * runtime's code and holds its lock if it has one; of a host, the heap can be walked until this returns. Not
  * inside a hook or a collection. Allocates and takes locks. */
-heaptap_status heaptap_control_command(const char *command, char *answer, size_t answer_size);
+heaptap_status heaptap_control_command(const char *command,
+                                       char *answer,
+                                       size_t answer_size);
 
 /* Writes the probe of this kind (`HEAPTAP_PROBE_COUNT`, …) and name to `*probe`. The same kind and
  * name give the same probe. Parts of a name are separated by `/`, and shown as a tree.

@@ -138,7 +138,7 @@ pub const LISTEN_FORKS: Variable = Variable {
     syntax: Syntax::Flag,
     default: "only the process itself takes commands",
     meaning: "Take commands in forked children too, each on a socket of its own",
-    reader: Reader::Library,
+    reader: Reader::Attached,
     children: Inheritance::WithFollow,
     option: Some(RunOption::flag("listen-forks")),
 };
