@@ -119,6 +119,8 @@ pub struct Aggregate {
 pub(crate) struct Survivor {
     /// Microseconds since the start of the trace.
     pub(crate) birth: u64,
+    /// How long before the start of the trace it was allocated, if it was.
+    pub(crate) before: u64,
     /// Its series in the [`Growth`]: that of the frame that allocated it.
     pub(crate) series: u32,
     pub(crate) samples: u32,

@@ -27,6 +27,7 @@ use crate::blocks::recorder::Recorder;
 use crate::classes::Classes;
 use crate::estimate::Scale;
 use crate::event_counter::EventCounter;
+use crate::ids::IdMap;
 use crate::live::{self, LiveObjects};
 use crate::options::Options;
 use crate::paths::{Bounds, Paths};
@@ -68,6 +69,7 @@ impl Aggregator {
         let counter = EventCounter {
             block_counter: BlockCounter::new(aggregate, options.over_time, options.at),
             live: LiveObjects::new(most_live),
+            older: IdMap::default(),
             recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
             promoted_path,
         };

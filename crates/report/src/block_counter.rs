@@ -11,6 +11,7 @@ use heaptap_trace::Source;
 
 use crate::aggregate::{Aggregate, Survivor};
 use crate::counts::Counts;
+use crate::ids::IdMap;
 use crate::peak::{LiveSamples, parts};
 use crate::trace_ending::TraceEnding;
 
@@ -215,11 +216,11 @@ impl BlockCounter {
         });
     }
 
-    /// A block that is tracked is collected.
+    /// A block that is tracked is collected, which was alive for so long before the trace.
     #[inline]
-    pub(crate) fn died(&mut self, block: &Block, time: u64) {
+    pub(crate) fn died(&mut self, block: &Block, time: u64, before: u64) {
         let (samples, peak) = (block.weight(), self.aggregate.peak.number());
-        let lifetime = time.saturating_sub(block.birth);
+        let lifetime = time.saturating_sub(block.birth).saturating_add(before);
         let lived = samples as f64 * lifetime as f64;
         self.count(block, |counts| {
             counts.settle(peak);
@@ -321,9 +322,14 @@ impl BlockCounter {
     }
 
     /// Brings the lazy figures up to date, given the blocks that are alive and their
-    /// level. Each of them is set, not added to, so that it comes out the same however
+    /// level, and how long before the trace some of them were allocated. Each of them is set, not added to, so that it comes out the same however
     /// often this is called.
-    pub(crate) fn settle(&mut self, alive: impl Iterator<Item = Block>, level: u32) {
+    pub(crate) fn settle(
+        &mut self,
+        alive: impl Iterator<Item = Block>,
+        level: u32,
+        older: &IdMap<u64>,
+    ) {
         // More events may have that very time, so it stays due.
         if self.at_is_due && self.at.is_some_and(|at| at <= self.aggregate.end) {
             self.record_live(level);
@@ -357,7 +363,9 @@ impl BlockCounter {
             if self.over_time == OverTime::LiveSize {
                 let samples = u32::try_from(samples).unwrap_or(u32::MAX);
                 let series = self.aggregate.growth.series_of_path(block.path);
-                self.aggregate.survivors.push(Survivor { birth: block.birth, series, samples });
+                let before = older.get(&block.id).copied().unwrap_or(0);
+                let birth = block.birth;
+                self.aggregate.survivors.push(Survivor { birth, before, series, samples });
             }
         }
         self.aggregate.live_young = young;

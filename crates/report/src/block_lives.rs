@@ -27,9 +27,10 @@ const MOST_ALIVE: usize = (1 << 23) / 8 * 7;
 pub struct BlockLife {
     /// The block's id.
     pub id: u64,
-    /// When it was allocated.
+    /// When it was allocated, modulo 2⁶⁴: a block that was alive when the trace started was
+    /// allocated before.
     pub birth: u64,
-    /// When it moved to the old generation.
+    /// When it moved to the old generation, in the same way.
     pub promotion: Option<u64>,
     /// When it was collected; in a damaged trace, also when another block took its id.
     pub death: Option<u64>,
@@ -175,7 +176,7 @@ impl BlockLives {
                 if let Some(alive) = self.alive.get_mut(&id)
                     && alive.source == Source::Minor
                 {
-                    alive.promotion = alive.promotion.min(time);
+                    alive.promotion = if alive.promotion == NEVER { time } else { alive.promotion };
                 }
             }
             ResolvedKind::Collect => {

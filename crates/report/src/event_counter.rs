@@ -12,15 +12,18 @@ use crate::block_counter::{Birth, BlockCounter, OverTime};
 use crate::blocks::recorder::Recorder;
 use crate::blocks::{BlockRow, BlockTable, NEVER};
 use crate::counts::Counts;
+use crate::ids::IdMap;
 use crate::live::{LiveObject, LiveObjects};
 use crate::paths::PathMoves;
-use crate::resolver::{ResolvedEvent, ResolvedKind};
+use crate::resolver::{ResolvedEvent, ResolvedKind, before_start, since_start};
 use crate::trace_ending::TraceEnding;
 
 /// The second half of an aggregation. See [`crate::Aggregator::split`].
 pub struct EventCounter {
     pub(crate) block_counter: BlockCounter,
     pub(crate) live: LiveObjects,
+    /// How long before the start of the trace blocks were allocated that are alive and older.
+    pub(crate) older: IdMap<u64>,
     /// Records the table of blocks, if one is wanted.
     pub(crate) recorder: Option<Recorder>,
     /// The path of blocks that were promoted, if paths are sources.
@@ -32,25 +35,32 @@ impl EventCounter {
     #[inline]
     pub fn event(&mut self, event: &ResolvedEvent) {
         self.block_counter.aggregate.events += 1;
-        self.block_counter.advance(event.time, self.live.level());
+        let time = since_start(event.time);
+        self.block_counter.advance(time, self.live.level());
         match event.kind {
             ResolvedKind::Alloc(source) => self.allocate(event, source),
-            ResolvedKind::Promote => self.promote(event.time, event.id),
-            ResolvedKind::Collect => self.collect(event.time, event.id),
+            ResolvedKind::Promote => self.promote(time, event),
+            ResolvedKind::Collect => self.collect(time, event.id),
             ResolvedKind::Other => {}
         }
     }
 
     #[inline]
     fn allocate(&mut self, event: &ResolvedEvent, source: Source) {
-        let &ResolvedEvent { time, id, length, samples, path, frames, domain, .. } = event;
+        let &ResolvedEvent { id, length, samples, path, frames, domain, .. } = event;
+        let (time, before) = (since_start(event.time), before_start(event.time));
         let Aggregate { counts, classes, growth, .. } = &mut self.block_counter.aggregate;
         let class = classes.number(domain, source);
         if path as usize >= counts.len() {
             counts.resize(path as usize + 1, Counts::default());
             growth.add_path(path, frames);
         }
-        self.block_counter.allocate(Birth { time, path, samples, length, source, class });
+        // What was alive when the trace started was not allocated in it.
+        if before == 0 {
+            self.block_counter.allocate(Birth { time, path, samples, length, source, class });
+        } else {
+            self.older.insert(id, before);
+        }
         if let Some(recorder) = &mut self.recorder {
             let (birth, promotion, death) = (time, NEVER, NEVER);
             recorder.born(BlockRow {
@@ -84,7 +94,8 @@ impl EventCounter {
         self.block_counter.born(&self.live.block(id, object), self.live.level());
     }
 
-    fn promote(&mut self, time: u64, id: u64) {
+    fn promote(&mut self, time: u64, event: &ResolvedEvent) {
+        let id = event.id;
         if let Some(recorder) = &mut self.recorder {
             recorder.promoted(id, time);
         }
@@ -97,7 +108,9 @@ impl EventCounter {
             self.promoted_path.into_iter().for_each(|path| object.set_path(path));
             let after = *object;
             let block = self.live.block(id, before);
-            self.block_counter.promoted(&block);
+            if before_start(event.time) == 0 {
+                self.block_counter.promoted(&block);
+            }
             if (class, after.path()) != (before.class(), before.path()) {
                 self.block_counter.moved(&block, &self.live.block(id, after));
             }
@@ -109,8 +122,10 @@ impl EventCounter {
         if let Some(recorder) = &mut self.recorder {
             recorder.died(id, time);
         }
+        let before = if self.older.is_empty() { None } else { self.older.remove(&id) };
         let Some(object) = self.live.remove(id) else { return };
-        self.block_counter.died(&self.live.block(id, object), time);
+        let before = before.unwrap_or(0);
+        self.block_counter.died(&self.live.block(id, object), time, before);
     }
 
     /// Takes the end of one of several traces, whose blocks have these ids. If its
@@ -151,7 +166,7 @@ impl EventCounter {
 
     /// Brings the aggregate up to date.
     pub(crate) fn settle(&mut self) {
-        self.block_counter.settle(self.live.iter(), self.live.level());
+        self.block_counter.settle(self.live.iter(), self.live.level(), &self.older);
     }
 
     /// The table of blocks so far.

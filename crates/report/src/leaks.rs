@@ -57,6 +57,10 @@ pub struct Leak {
     pub growth: Estimate,
     /// What it allocated in all.
     pub allocated: Estimate,
+    /// The part of what is alive that was alive when the trace started.
+    pub older: Estimate,
+    /// How many microseconds before that the oldest of it was allocated; 0 if there is none.
+    pub oldest: u64,
     /// Bytes still alive, by the window in which they were allocated, the oldest first.
     /// The windows are equal in time, or in what the program allocated in them.
     pub survivors: Vec<f64>,
@@ -90,6 +94,9 @@ struct Evidence {
     /// Birth and samples of each object that is alive at the end.
     survivors: Vec<(u64, u64)>,
     allocated: u64,
+    /// Samples of survivors that are older than the trace, and by how much the oldest is.
+    older: u64,
+    oldest: u64,
 }
 
 /// What is alive over time and at the end.
@@ -202,10 +209,14 @@ impl Aggregate {
                 evidence.allocated = evidence.allocated.saturating_add(counts.allocated);
             }
         }
-        for &Survivor { birth, series, samples } in history.survivors {
+        for &Survivor { birth, before, series, samples } in history.survivors {
             let site = site_of.get(series as usize).copied().flatten();
             if let Some(evidence) = site.and_then(|site| sites.get_mut(&site)) {
                 evidence.survivors.push((birth, u64::from(samples)));
+                if before > 0 {
+                    evidence.older = evidence.older.saturating_add(u64::from(samples));
+                    evidence.oldest = evidence.oldest.max(before);
+                }
             }
         }
         sites
@@ -224,6 +235,8 @@ impl Aggregate {
             live: self.estimate(Metric::Live, sum(&evidence.survivors, 0)),
             growth: self.kept_each_second(survivors, window),
             allocated: self.estimate(Metric::Allocated, evidence.allocated),
+            older: self.estimate(Metric::Live, evidence.older),
+            oldest: evidence.oldest,
             survivors: survivors.iter().map(|&samples| samples as f64 * weight).collect(),
             window,
             slowing: false,

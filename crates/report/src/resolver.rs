@@ -25,7 +25,7 @@ use last_stacks::LastStacks;
 /// An event as the counter takes it: without its backtrace.
 #[derive(Clone, Copy, Debug)]
 pub struct ResolvedEvent {
-    /// Microseconds since the start of the trace.
+    /// Microseconds since the start of the trace, modulo 2⁶⁴: [`since_start`], [`before_start`].
     pub(crate) time: u64,
     pub(crate) id: u64,
     /// Of an allocation: words without the header, and samples.
@@ -51,6 +51,19 @@ impl ResolvedEvent {
         domain: 0,
         kind: ResolvedKind::Other,
     };
+}
+
+/// The time of an event, in microseconds since the start of the trace. What happened before, to
+/// blocks that were alive when it started, counts as if it were then.
+#[inline(always)]
+pub(crate) fn since_start(time: u64) -> u64 {
+    (time as i64).max(0) as u64
+}
+
+/// How long before the start of the trace an event was, in microseconds; 0 if it was not.
+#[inline(always)]
+pub(crate) fn before_start(time: u64) -> u64 {
+    (time as i64).min(0).unsigned_abs()
 }
 
 /// The kinds of event that a counter distinguishes.
@@ -119,7 +132,7 @@ impl Resolver {
         event: &Event<'_>,
         table: &LocationTable,
     ) -> ResolvedEvent {
-        let time = event.time.saturating_sub(self.start);
+        let time = event.time.wrapping_sub(self.start);
         let domain = event.domain;
         let other = |id, kind| ResolvedEvent { time, id, domain, kind, ..ResolvedEvent::NONE };
         match event.kind {
@@ -148,7 +161,7 @@ impl Resolver {
         let bytes = length.saturating_mul(self.word_bytes);
         let Options { selection, lifespans, .. } = &self.options;
         if !selection.accepts(marks)
-            || !selection.accepts_block(time, bytes, domain, source)
+            || !selection.accepts_block(since_start(time), bytes, domain, source)
             || lifespans.as_ref().is_some_and(|chosen| !chosen.contains(id))
         {
             return None;

@@ -26,6 +26,7 @@ impl Family {
             FileKind::Memtrace => Some(Family::Memtrace),
             FileKind::HeapSnapshot
             | FileKind::Probes
+            | FileKind::Series
             | FileKind::Gzip
             | FileKind::Zstd
             | FileKind::Xz

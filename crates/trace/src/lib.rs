@@ -32,6 +32,8 @@
 //!   of any of them, [`create`] writes one.
 //! - `tail`: [`Tail`], which reads a trace that is still being written.
 //! - `merge`: [`MergedTraces`], several traces of any format as one.
+//! - `series`: the sidecar of a trace that is a part of a series: [`SeriesEncoder`],
+//!   [`SeriesReader`], and [`PartSource`], which reads a part with it.
 //! - `input`: [`Input`], the bytes that a reader of any format reads.
 //! - `recognise`: [`FileKind`], the kind of a file by its first bytes.
 //!
@@ -52,6 +54,7 @@ mod memtrace;
 mod merge;
 mod model;
 mod recognise;
+mod series;
 mod tail;
 
 pub use formats::{create, open, open_in_time_order};
@@ -69,4 +72,8 @@ pub use model::{
     Unreadable, WriteError,
 };
 pub use recognise::FileKind;
+pub use series::{
+    CarriedBlock, CarriedEnds, PartSource, SERIES_MAGIC, STRAY_IDS, SeriesDefect, SeriesEncoder,
+    SeriesHead, SeriesId, SeriesReader, SeriesRecord, SeriesSummary, series_name,
+};
 pub use tail::Tail;

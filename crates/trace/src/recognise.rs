@@ -5,6 +5,7 @@
 //! new variant here, and a new format of traces is one too: `formats`.
 
 use crate::memtrace::rules::MAGIC;
+use crate::series::SERIES_MAGIC;
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +17,8 @@ pub enum FileKind {
     HeapSnapshot,
     /// The sidecar of a trace, `.ctf.probes`.
     Probes,
+    /// The sidecar of a part of a series, `.ctf.series`.
+    Series,
     /// Compressed by gzip.
     Gzip,
     /// Compressed by Zstandard.
@@ -27,12 +30,13 @@ pub enum FileKind {
 }
 
 /// The kinds by their magic numbers.
-const KINDS: [(&[u8], FileKind); 7] = [
+const KINDS: [(&[u8], FileKind); 8] = [
     // Before the traces, whose magic number it begins with: docs/probes-format.md.
     (b"\xc1\x1f\xfc\xc1heap", FileKind::Probes),
     (&MAGIC.to_le_bytes(), FileKind::Memtrace),
     // The first half of its magic number, which is enough: docs/heap-format.md.
     (b"\x89HEA", FileKind::HeapSnapshot),
+    (&SERIES_MAGIC, FileKind::Series),
     (&[0x1f, 0x8b], FileKind::Gzip),
     (&[0x28, 0xb5, 0x2f, 0xfd], FileKind::Zstd),
     (&[0xfd, b'7', b'z', b'X'], FileKind::Xz),
@@ -66,6 +70,7 @@ mod tests {
             (&[0xc1, 0x1f, 0xfc, 0xc1, 7][..], Some(FileKind::Memtrace)),
             (b"\xc1\x1f\xfc\xc1heaptap", Some(FileKind::Probes)),
             (b"\x89HEAP\r\n\x1a", Some(FileKind::HeapSnapshot)),
+            (b"\x89SERIES\n\x01", Some(FileKind::Series)),
             (&[0x1f, 0x8b, 8, 0], Some(FileKind::Gzip)),
             (&[0x28, 0xb5, 0x2f, 0xfd], Some(FileKind::Zstd)),
             (b"\xfd7zXZ\0", Some(FileKind::Xz)),

@@ -13,6 +13,7 @@ use heaptap_report::{Aggregate, BlockTable, Lifespans, Options, Span};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
 use crate::analysis::parallel::ParallelAggregator;
+use crate::analysis::series::is_part;
 use crate::analysis::several::{Findings, TracePart, TraceSet};
 use crate::analysis::so_far::{FiguresSoFar, Onlooker};
 use crate::analysis::time_order::in_time_order;
@@ -56,7 +57,9 @@ impl AggregatedTrace {
         onlooker: &impl Onlooker,
     ) -> Result<AggregatedTrace, Failure> {
         match &expand(arguments)?[..] {
-            [InputFile { path, .. }] => AggregatedTrace::read_one(path, options, onlooker),
+            [InputFile { path, .. }] if !is_part(path) => {
+                AggregatedTrace::read_one(path, options, onlooker)
+            }
             files => AggregatedTrace::read_several(TraceSet::survey(files)?, arguments, options),
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use heaptap_report::{Aggregator, Options};
 use heaptap_trace::{CutReason, EventSource, Losses, TraceInfo};
 
+use crate::analysis::series::is_later_part;
 use crate::analysis::so_far::FiguresSoFar;
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::Failure;
@@ -257,12 +258,24 @@ impl LiveAggregation {
 
     /// What is missing from the trace, in sentences.
     pub(crate) fn losses(&self) -> Vec<String> {
-        notices::lines(&self.losses_so_far())
+        let mut lines = notices::lines(&self.losses_so_far());
+        lines.extend(self.not_from_the_start());
+        lines
     }
 
     /// Why not all that the program has done so far was read, if that is so.
     pub(crate) fn incomplete(&self) -> Option<String> {
-        notices::incomplete(&self.losses_so_far())
+        notices::incomplete(&self.losses_so_far()).or_else(|| self.not_from_the_start())
+    }
+
+    /// What is not in the figures if the file goes on from others.
+    fn not_from_the_start(&self) -> Option<String> {
+        let goes_on = self.trace.path().is_some_and(is_later_part);
+        goes_on.then(|| {
+            "it goes on from other files of a series: what was alive when it began is not in live \
+             sizes; `heaptap report` of their directory has it"
+                .to_owned()
+        })
     }
 
     fn losses_so_far(&self) -> Losses {

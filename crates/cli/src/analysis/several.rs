@@ -17,6 +17,8 @@ use heaptap_trace::{
 };
 
 use crate::analysis::continued::{TraceSpan, continued};
+use crate::analysis::leveller::Leveller;
+use crate::analysis::series::{SeriesPart, common_rate, in_series};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, Order, outcome_in_reports};
@@ -34,11 +36,13 @@ pub(crate) struct TracePart {
 }
 
 /// What the first reading of a file found.
-struct Survey {
+pub(super) struct Survey {
     path: PathBuf,
     input: Input,
-    info: TraceInfo,
-    extent: TraceExtent,
+    pub(super) info: TraceInfo,
+    pub(super) extent: TraceExtent,
+    /// What makes it a part of a series.
+    pub(super) part: Option<SeriesPart>,
     /// The order in which its events come in the order of time.
     order: Order,
     cut_short: Option<CutShort>,
@@ -102,19 +106,30 @@ impl TraceSet {
         let mut findings = Findings::default();
         let mut surveys = Vec::new();
         for (path, input) in open_all(files, &progress, &mut findings)? {
-            match Survey::of(path, input, &mut findings) {
+            let survey = Survey::of(path, input, &mut findings)
+                .and_then(|survey| survey.with_sidecar(&mut findings));
+            match survey {
                 Ok(survey) => surveys.push(survey),
                 Err(failure) => leave_out(failure, &mut findings)?,
             }
         }
-        let merged = TraceInfo::merged(surveys.iter().map(|survey| &survey.info));
+        let surveys = in_series(surveys, &mut findings);
+        let common = common_rate(&surveys);
+        let infos: Vec<TraceInfo> = surveys.iter().map(|survey| survey.info_at(common)).collect();
+        let merged = TraceInfo::merged(&infos);
         let Some(mut info) = merged.map_err(|mismatch| cannot_merge(mismatch, &surveys))? else {
             progress.clear();
             findings.report();
             return Err(Failure::Trouble("none of the traces can be read".to_owned()));
         };
         info.executable = programs(&surveys).into_bytes();
-        let endings = continued(&surveys.iter().map(Survey::span).collect::<Vec<_>>());
+        let mut endings = continued(&surveys.iter().map(Survey::span).collect::<Vec<_>>());
+        for (ending, survey) in endings.iter_mut().zip(&surveys) {
+            if survey.part.is_some() {
+                // What becomes of its blocks is known.
+                *ending = TraceEnding::Process;
+            }
+        }
         findings.add(carried_over(&surveys, &endings).into_iter().collect(), Verdict::Sound);
         Ok(TraceSet { surveys: surveys.into(), endings, info, findings, progress })
     }
@@ -148,15 +163,24 @@ impl TraceSet {
         let extents: Vec<TraceExtent> = self.surveys.iter().map(|survey| survey.extent).collect();
         let surveys = Rc::clone(&self.surveys);
         let open = move |trace: usize| {
-            let Survey { input, order, .. } = &surveys[trace];
-            input.source(*order)
+            let Survey { input, order, part, .. } = &surveys[trace];
+            let source = input.source(*order)?;
+            match part {
+                Some(part) => part.source(source),
+                None => Ok(source),
+            }
         };
         let failed = |error| self.failure(error);
+        let leveller = Leveller::new(self.info.sample_rate);
         let mut merged =
             MergedTraces::new(self.info.clone(), &extents, Box::new(open)).map_err(failed)?;
         while let Some(item) = merged.next_item().map_err(failed)? {
             match item {
-                MergedItem::Event(next, table) => event(state, &next, table),
+                MergedItem::Event(next, table, rate) => {
+                    if let Some(next) = leveller.at_common_rate(next, rate) {
+                        event(state, &next, table);
+                    }
+                }
                 MergedItem::End { trace, ids } => end(state, ids, self.endings[trace]),
             }
         }
@@ -283,7 +307,8 @@ impl Survey {
         findings.add(lines, verdict);
         let info = reader.info().clone();
         Ok(Survey {
-            extent: TraceExtent { start_time: info.start_time, ids: state.ids },
+            extent: TraceExtent { start_time: info.start_time, ids: state.ids, continues: false },
+            part: None,
             last_time: state.last_time.max(info.start_time),
             info,
             // The other reading knows from the start what a code means at the end.
@@ -293,6 +318,29 @@ impl Survey {
             path,
             input,
         })
+    }
+
+    /// The same as a part of a series, if it has a sidecar that says so.
+    fn with_sidecar(mut self, findings: &mut Findings) -> Result<Survey, Failure> {
+        self.part = SeriesPart::of(&self.path, &self.info, findings)?;
+        if let Some(part) = &self.part {
+            self.extent.ids = part.ids(self.extent.ids);
+        }
+        Ok(self)
+    }
+
+    /// What the trace says, if samples of a part of a series are brought to this rate.
+    fn info_at(&self, common: Option<f64>) -> TraceInfo {
+        let mut info = self.info.clone();
+        if let (Some(common), Some(_)) = (common, &self.part) {
+            info.sample_rate = common;
+        }
+        info
+    }
+
+    /// What messages call it.
+    pub(super) fn name(&self) -> &str {
+        self.input.name()
     }
 
     /// Whose trace it is, and when.

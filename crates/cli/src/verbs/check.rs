@@ -8,6 +8,7 @@ use clap::{Args, ValueHint};
 use heaptap_report::figures::units::{bytes, count};
 use heaptap_trace::{CutReason, Event, LocationTable, Losses, Mode, TraceReader};
 
+use crate::analysis::series_check::check_sidecar;
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
@@ -64,9 +65,17 @@ impl Check {
             lives.find_never_allocated();
         }
         input.end_progress();
-        let verdict = self.verdict(reader.losses(), &lives);
+        let sidecar = check_sidecar(&self.file)?;
+        let mut verdict = self.verdict(reader.losses(), &lives);
+        if sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_sound(self.strict)) {
+            verdict = Verdict::Defective;
+        }
         let width = Layout::of_stdout().width;
-        print(summary(input.name(), &*reader, &lives, verdict, width).as_bytes())?;
+        let mut text = summary(input.name(), &*reader, &lives, verdict, width);
+        if let Some(sidecar) = sidecar {
+            _ = writeln!(text, "  {}", wrap_whole(&sidecar.line(), 2, width));
+        }
+        print(text.as_bytes())?;
         Ok(verdict)
     }
 

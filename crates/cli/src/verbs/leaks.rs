@@ -160,8 +160,9 @@ fn put(text: &mut String, line: &LeakRow, snapshot: Option<&JoinedSnapshot>, lay
 fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
     let growth = &line.growth_per_second;
     let minute = bytes(60.0 * growth.bytes);
-    let kept =
-        if line.allocated.bytes > 0.0 { line.live.bytes / line.allocated.bytes } else { 0.0 };
+    let older = line.older.as_ref().map_or(0.0, |older| older.live_from_before.bytes);
+    let own = (line.live.bytes - older).max(0.0);
+    let kept = if line.allocated.bytes > 0.0 { own / line.allocated.bytes } else { 0.0 };
     let survivors = sparkline(&line.survivors, layout.width - INDENT);
     let verdict = if line.slowing {
         "grows less and less: perhaps a cache that fills; look again after a longer run".to_owned()
@@ -173,7 +174,7 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
     };
     [
         ("grows by", format!("{minute} ± {} a minute", percent(growth.relative().unwrap_or(0.0)))),
-        ("alive", format!("{}, {} of what it allocated", sized(&line.live), percent(kept))),
+        ("alive", alive(line, kept)),
         (
             "survivors",
             format!(
@@ -184,6 +185,21 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
         ),
         ("verdict", verdict),
     ]
+}
+
+/// How much is alive, and which share that is of what was allocated.
+fn alive(line: &LeakRow, kept: f64) -> String {
+    let live = sized(&line.live);
+    let Some(older) = &line.older else {
+        return format!("{live}, {} of what it allocated", percent(kept));
+    };
+    format!(
+        "{live}; of it {} from before the first of these files, the oldest by {}; {} of what it has \
+         allocated since",
+        bytes(older.live_from_before.bytes),
+        short_duration(older.oldest_before_us as f64),
+        percent(kept)
+    )
 }
 
 /// What held the blocks of a leak when the snapshot was taken.

@@ -223,7 +223,7 @@ impl<W: Write + Send> BlockSink for BlockTables<W> {
         let word_bytes = u64::from(self.info.word_size / 8);
         let scale = Scale { rate: self.info.sample_rate, word_bytes: word_bytes as f64 };
         let [minor, major, external] = &self.sources;
-        let time = |since_start: u64| micros(self.info.start_time.saturating_add(since_start));
+        let time = |since_start: u64| micros(self.info.start_time.wrapping_add(since_start));
         self.blocks
             .row()
             .word(&self.trace_id)
@@ -232,7 +232,7 @@ impl<W: Write + Send> BlockSink for BlockTables<W> {
             .integer(time(life.birth))
             .optional_integer(life.promotion.map(time))
             .optional_integer(life.death.map(time))
-            .optional_integer(life.death.map(|death| micros(death.saturating_sub(life.birth))))
+            .optional_integer(life.death.map(|death| micros(death.wrapping_sub(life.birth))))
             .word(match life.source {
                 Source::Minor => minor,
                 Source::Major => major,

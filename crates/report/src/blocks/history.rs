@@ -50,7 +50,7 @@ impl BlockTable {
             }
             if row.death == NEVER || row.ended {
                 let samples = u32::try_from(weight).unwrap_or(u32::MAX);
-                survivors.push(Survivor { birth: row.birth, series, samples });
+                survivors.push(Survivor { birth: row.birth, before: 0, series, samples });
             }
         }
         self.sweep(selected, &mut growth);

@@ -9,6 +9,7 @@ use crate::block_counter::{Birth, Block, BlockCounter, Clusters, OverTime};
 use crate::classes::NO_CLASS;
 use crate::counts::Counts;
 use crate::depth::Depth;
+use crate::ids::IdMap;
 use crate::options::Options;
 use crate::paths::{ROOT, domain_frame, source_frame};
 use crate::regroup::label_frames;
@@ -106,7 +107,8 @@ impl TableView<'_> {
         let is_kept = |row: &BlockRow| !self.is_over(row) || (row.ended && keep);
         let alive = self.rows.iter().zip(paths).enumerate().filter(|(_, (row, _))| is_kept(row));
         let alive = alive.filter(|&(_, (_, &path))| path != NOT_SELECTED);
-        counter.settle(alive.map(|(number, (_, &path))| self.block(number, path)), self.level);
+        let alive = alive.map(|(number, (_, &path))| self.block(number, path));
+        counter.settle(alive, self.level, &IdMap::default());
         counter.aggregate
     }
 
@@ -284,7 +286,7 @@ impl Replay<'_> {
         match end.kind {
             EndKind::Collected => {
                 counter.advance(row.death, level);
-                counter.died(&block, row.death);
+                counter.died(&block, row.death, 0);
             }
             EndKind::Replaced => {
                 counter.advance(row.death, level);

@@ -92,10 +92,24 @@ pub struct LeakRow {
     pub via: Vec<Site>,
     /// The callers under which nearly all of it lives, the nearest first.
     pub called_from: Vec<CallerSite>,
+    /// What of it was alive when the trace started.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub older: Option<OlderBlocks>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub held: Option<BlockHolders>,
+}
+
+/// Blocks of a leak that were alive when the trace started: parts of a series before it are not there
+/// any more.
+#[derive(Serialize)]
+pub struct OlderBlocks {
+    /// The part of what is alive.
+    pub live_from_before: Size,
+    /// How long before the start the oldest of it was allocated.
+    pub oldest_before_us: u64,
 }
 
 /// A caller of a leak.
@@ -238,6 +252,10 @@ fn row(leak: &Leak) -> LeakRow {
         survivors: leak.survivors.clone(),
         via: main_library_calls(&leak.library_calls, live),
         called_from: main_callers(&leak.callers, live),
+        older: (leak.oldest > 0).then(|| OlderBlocks {
+            live_from_before: leak.older.into(),
+            oldest_before_us: leak.oldest,
+        }),
         held: None,
     }
 }

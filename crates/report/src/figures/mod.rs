@@ -30,7 +30,8 @@ mod unseen;
 pub use diff::{ChangeRow, Comparison, comparison};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
 pub use leaks::{
-    CallerSite, LeakReport, LeakRow, SuspectReport, SuspectRow, leak_report, selected_leak_report,
+    CallerSite, LeakReport, LeakRow, OlderBlocks, SuspectReport, SuspectRow, leak_report,
+    selected_leak_report,
 };
 pub use report::{
     Figures, Limits, Others, Part, ReportRow, Table, TableOptions, Time, Timeline, Totals,

@@ -25,6 +25,8 @@ pub(super) struct Member {
     time: u64,
     domain: u16,
     kind: NextKind,
+    /// The rate at which the last allocation was sampled.
+    rate: f64,
     /// Whether the next event has been read.
     has_next: bool,
     /// The codes of the merge for codes of the trace.
@@ -50,6 +52,7 @@ impl Member {
             }
         }
         Ok(Some(Member {
+            rate: source.sampled_at(),
             source,
             returned,
             time: 0,
@@ -99,7 +102,13 @@ impl Member {
             EventKind::Promote(id) => NextKind::Promote(id),
             EventKind::Collect(id) => NextKind::Collect(id),
         };
+        self.rate = self.source.sampled_at();
         Ok(true)
+    }
+
+    /// The rate at which the last allocation was sampled, up to the next event.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
     }
 
     /// The time of the next event.

@@ -39,6 +39,9 @@ pub struct TraceExtent {
     pub start_time: u64,
     /// Every id in it is below this.
     pub ids: u64,
+    /// It goes on from the trace before it in the list: a block has the same id in both, and the end
+    /// of that trace means nothing.
+    pub continues: bool,
 }
 
 /// Opens the trace with this index from its beginning, in the order of time. It must
@@ -81,8 +84,9 @@ impl std::error::Error for MergeError {}
 
 /// The next part of a merge.
 pub enum MergedItem<'a> {
-    /// An event, with the locations that are known so far.
-    Event(Event<'a>, &'a LocationTable),
+    /// An event, with the locations that are known so far, and the rate at which the last allocation
+    /// of its trace was sampled.
+    Event(Event<'a>, &'a LocationTable, f64),
     /// A trace ended before the next event.
     End {
         /// Its index.
@@ -119,6 +123,8 @@ enum State {
 
 struct Trace {
     ids: Range<u64>,
+    /// Another one continues it.
+    is_continued: bool,
     state: State,
 }
 
@@ -161,9 +167,16 @@ impl<'a> MergedTraces<'a> {
     ) -> Result<Self, MergeError> {
         let mut traces = Vec::with_capacity(extents.len());
         let mut first = 0_u64;
-        for (trace, extent) in extents.iter().enumerate() {
-            let end = first.checked_add(extent.ids).ok_or(MergeError::Ids { trace })?;
-            traces.push(Trace { ids: first..end, state: State::Closed { returned: 0 } });
+        for group in extents.chunk_by(|_, next| next.continues) {
+            let (trace, ids) = (traces.len(), group.iter().map(|extent| extent.ids).max());
+            let end = first.checked_add(ids.unwrap_or(0)).ok_or(MergeError::Ids { trace })?;
+            for number in 1..=group.len() {
+                traces.push(Trace {
+                    ids: first..end,
+                    is_continued: number < group.len(),
+                    state: State::Closed { returned: 0 },
+                });
+            }
             first = end;
         }
         let starts = extents.iter().map(|extent| extent.start_time).zip(0..);
@@ -185,9 +198,11 @@ impl<'a> MergedTraces<'a> {
     /// The next event, or the end of a trace; `None` at the end of the merge.
     pub fn next_item(&mut self) -> Result<Option<MergedItem<'_>>, MergeError> {
         Ok(match self.step()? {
-            Step::Event { trace, continues } => self
-                .event(trace, continues)
-                .map(|event| MergedItem::Event(event, self.locations.table())),
+            Step::Event { trace, continues } => {
+                let rate = self.rate(trace);
+                self.event(trace, continues)
+                    .map(|event| MergedItem::Event(event, self.locations.table(), rate))
+            }
             Step::End { trace, ids } => Some(MergedItem::End { trace, ids }),
             Step::Done => None,
         })
@@ -197,6 +212,7 @@ impl<'a> MergedTraces<'a> {
     fn step(&mut self) -> Result<Step, MergeError> {
         if let Some((trace, time)) = self.last_used.take()
             && !self.advance(trace)?
+            && self.traces.get(trace).is_some_and(|trace| !trace.is_continued)
         {
             self.ending.push_back((time, trace));
         }
@@ -264,7 +280,7 @@ impl<'a> MergedTraces<'a> {
     /// Reads a trace's next event and queues it; false, and the trace is dropped, if it
     /// has none.
     fn advance(&mut self, trace: usize) -> Result<bool, MergeError> {
-        let Some(Trace { ids, state }) = self.traces.get_mut(trace) else { return Ok(false) };
+        let Some(Trace { ids, state, .. }) = self.traces.get_mut(trace) else { return Ok(false) };
         let State::Open(member) = state else { return Ok(false) };
         let failed = |error| MergeError::Read { trace, error };
         if member.advance(&mut self.locations).map_err(failed)? {
@@ -279,9 +295,17 @@ impl<'a> MergedTraces<'a> {
         Ok(false)
     }
 
+    /// The rate at which the last allocation of a trace was sampled.
+    fn rate(&self, trace: usize) -> f64 {
+        match self.traces.get(trace).map(|trace| &trace.state) {
+            Some(State::Open(member)) => member.rate(),
+            _ => self.info.sample_rate,
+        }
+    }
+
     /// The event that a trace is at.
     fn event(&self, trace: usize, continues: bool) -> Option<Event<'_>> {
-        let Trace { ids, state } = self.traces.get(trace)?;
+        let Trace { ids, state, .. } = self.traces.get(trace)?;
         let State::Open(member) = state else { return None };
         Some(member.event(ids.start, continues))
     }

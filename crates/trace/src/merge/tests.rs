@@ -91,7 +91,10 @@ const EVENTS: u64 = 50;
 fn extents(traces: &[Vec<u8>]) -> Vec<TraceExtent> {
     let start =
         |bytes: &Vec<u8>| Reader::from_slice(bytes, Mode::Strict).unwrap().info().start_time;
-    traces.iter().map(|bytes| TraceExtent { start_time: start(bytes), ids: EVENTS }).collect()
+    traces
+        .iter()
+        .map(|bytes| TraceExtent { start_time: start(bytes), ids: EVENTS, continues: false })
+        .collect()
 }
 
 /// Merges traces. Returns the events, and which traces ended when.
@@ -107,7 +110,7 @@ fn merged(traces: &[Vec<u8>], most_open: usize) -> (Vec<Named>, BTreeMap<usize, 
     let (mut events, mut ends) = (Vec::new(), BTreeMap::new());
     while let Some(item) = merge.next_item().unwrap() {
         match item {
-            MergedItem::Event(event, table) => events.push(named(&event, table, 0)),
+            MergedItem::Event(event, table, _) => events.push(named(&event, table, 0)),
             MergedItem::End { trace, ids } => {
                 assert_eq!(ids, trace as u64 * EVENTS..(trace as u64 + 1) * EVENTS);
                 assert_eq!(ends.insert(trace, events.len()), None);
@@ -201,7 +204,7 @@ fn what_cannot_be_merged_is_refused() {
     other = TraceInfo { word_size: 32, ..info(3) };
     assert_eq!(TraceInfo::merged([&one, &other]), Err(Mismatch::WordSize(0, 1)));
     assert_eq!(TraceInfo::merged([]), Ok(None));
-    let large = TraceExtent { start_time: 0, ids: u64::MAX };
+    let large = TraceExtent { start_time: 0, ids: u64::MAX, continues: false };
     let refused = MergedTraces::new(info(0), &[large, large], Box::new(|_| unreachable!()));
     assert!(matches!(refused.map(drop), Err(MergeError::Ids { trace: 1 })));
 }
@@ -209,7 +212,7 @@ fn what_cannot_be_merged_is_refused() {
 #[test]
 fn a_trace_that_changes_meanwhile_is_an_error() {
     let long = trace(100, 7, EVENTS);
-    let extent = TraceExtent { start_time: 100, ids: 2 };
+    let extent = TraceExtent { start_time: 100, ids: 2, continues: false };
     let open = |_| {
         let bytes: &[u8] = long.clone().leak();
         Ok(crate::open(bytes, Mode::Strict, Limits::default())? as Box<dyn EventSource>)

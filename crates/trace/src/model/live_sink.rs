@@ -61,6 +61,9 @@ pub trait LiveSink: Sized {
     /// Begins another trace in the same output: whatever was not flushed is forgotten.
     fn restart(&mut self, info: &TraceInfo) -> Result<(), WriteError>;
 
+    /// A number above the ids of all allocations so far.
+    fn free_id(&self) -> u64;
+
     /// One domain, looked up once for many events. It begins with its first event.
     fn domain(&mut self, number: u16) -> Self::Domain<'_>;
 

@@ -31,6 +31,12 @@ pub trait EventSource {
     /// What was wrong so far, and is missing from the events.
     fn losses(&self) -> &Losses;
 
+    /// The rate at which the block of the last allocation was sampled. It is that of the trace,
+    /// unless the block comes from another part of a series.
+    fn sampled_at(&self) -> f64 {
+        self.info().sample_rate
+    }
+
     /// The next event with the locations read so far; `None` at the end.
     fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError>;
 

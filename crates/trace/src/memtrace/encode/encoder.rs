@@ -194,6 +194,15 @@ impl<W: Write> LiveSink for Encoder<W> {
         Ok(())
     }
 
+    fn free_id(&self) -> u64 {
+        let Domains { shared, list, .. } = &self.domains;
+        match shared.version {
+            // The one domain may use all ids that there are.
+            Version::V1 | Version::V2 => list.first().map_or(0, |domain| domain.next_id(shared)),
+            Version::V3 => shared.free_id,
+        }
+    }
+
     #[inline]
     fn domain(&mut self, number: u16) -> DomainEncoder<'_, W> {
         self.domain(number)

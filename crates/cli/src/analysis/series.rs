@@ -1,0 +1,197 @@
+//! Parts of a series among the traces that are read.
+//!
+//! The parts of a series that follow each other are read as one trace. Before the first of them
+//! the sidecar says what was alive. If a part is missing in between, only those after it are read:
+//! what became of blocks in the missing one is not known.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use heaptap_report::figures::units::count;
+use heaptap_trace::{
+    EventSource, PartSource, ReadError, SeriesHead, SeriesId, SeriesReader, SeriesSummary,
+    TraceInfo, series_name,
+};
+
+use crate::analysis::several::{Findings, Survey};
+use crate::exit_status::{Failure, Verdict};
+use crate::text::escape;
+
+/// What makes a trace a part of a series.
+pub(super) struct SeriesPart {
+    sidecar: PathBuf,
+    head: SeriesHead,
+    summary: SeriesSummary,
+    /// Nothing before it is read.
+    is_first: bool,
+}
+
+pub(super) fn sidecar_of(trace: &Path) -> PathBuf {
+    PathBuf::from(series_name(trace.as_os_str()))
+}
+
+/// Whether a file has a sidecar beside it that makes it a part of a series.
+pub(crate) fn is_part(trace: &Path) -> bool {
+    trace.as_os_str() != "-" && sidecar_of(trace).is_file()
+}
+
+/// Whether a trace is a part of a series after the first one.
+pub(crate) fn is_later_part(trace: &Path) -> bool {
+    let head = || {
+        let sidecar = File::open(sidecar_of(trace)).ok()?;
+        SeriesReader::new(BufReader::new(sidecar)).ok()?.head().copied()
+    };
+    is_part(trace) && head().is_some_and(|head| head.part > 0)
+}
+
+impl SeriesPart {
+    /// What the sidecar of a trace says; `None` if it has none of its own.
+    pub(super) fn of(
+        trace: &Path,
+        info: &TraceInfo,
+        findings: &mut Findings,
+    ) -> Result<Option<SeriesPart>, Failure> {
+        if !is_part(trace) {
+            return Ok(None);
+        }
+        let sidecar = sidecar_of(trace);
+        let name = escape::path(&sidecar).to_string();
+        let failed = |error| Failure::Trouble(format!("{name}: {error}"));
+        let file = File::open(&sidecar).map_err(failed)?;
+        let mut reader = SeriesReader::new(BufReader::new(file)).map_err(failed)?;
+        let summary = SeriesSummary::of(&mut reader).map_err(failed)?;
+        let Some(&head) = reader.head() else {
+            let line = format!("{name}: not the sidecar of a series; read without it");
+            findings.add(vec![line], Verdict::Defective);
+            return Ok(None);
+        };
+        if head.start_time != info.start_time || head.rate != info.sample_rate {
+            let line = format!("{name}: the sidecar of another trace; read without it");
+            findings.add(vec![line], Verdict::Defective);
+            return Ok(None);
+        }
+        Ok(Some(SeriesPart { sidecar, head, summary, is_first: true }))
+    }
+
+    /// Every id of the part in the series is below this, if those of its trace are below `in_part`.
+    pub(super) fn ids(&self, in_part: u64) -> u64 {
+        self.summary.first_id.saturating_add(in_part).max(self.summary.ids)
+    }
+
+    /// The part with its sidecar.
+    pub(super) fn source(
+        &self,
+        trace: Box<dyn EventSource>,
+    ) -> Result<Box<dyn EventSource>, ReadError> {
+        let sidecar = SeriesReader::new(BufReader::new(File::open(&self.sidecar)?))?;
+        Ok(Box::new(PartSource::new(trace, sidecar, self.summary.first_id, self.is_first)))
+    }
+
+    /// The lowest rate at which a block was sampled that this part is read for.
+    fn lowest_rate(&self) -> f64 {
+        let others = self.is_first || self.summary.strays > 0;
+        let others = if others { &self.summary.rates[..] } else { &[] };
+        others.iter().copied().fold(self.head.rate, f64::min)
+    }
+
+    /// What is not known because of what the sidecar lacks.
+    fn finding(&self) -> Option<(String, Verdict)> {
+        let name = escape::path(&self.sidecar).to_string();
+        if let Some((offset, defect)) = self.summary.defect {
+            let line = format!(
+                "{name}: byte {offset}: {defect}; what became from then on of blocks of earlier \
+                 parts is not known"
+            );
+            return Some((line, Verdict::Sound));
+        }
+        match self.summary.base {
+            _ if !self.is_first || self.head.part == 0 => None,
+            Some(0) => None,
+            Some(blocks) => Some((
+                format!(
+                    "{name}: the parts of the series before it are not read; {} that were alive \
+                     when it begins count as alive, and not as allocated",
+                    count(blocks, "sampled block", "sampled blocks")
+                ),
+                Verdict::Sound,
+            )),
+            None => Some((
+                format!(
+                    "{name}: the parts of the series before it are not read, and what was alive \
+                     when it begins is not in it: live sizes lack that"
+                ),
+                Verdict::Sound,
+            )),
+        }
+    }
+}
+
+/// Puts the parts of each series behind each other, in place of the first of them. Parts before one
+/// that is missing are left out.
+pub(super) fn in_series(surveys: Vec<Survey>, findings: &mut Findings) -> Vec<Survey> {
+    let mut all: BTreeMap<SeriesId, Vec<Survey>> = BTreeMap::new();
+    let mut ordered: Vec<Result<Survey, SeriesId>> = Vec::new();
+    for survey in surveys {
+        match survey.part.as_ref().map(|part| part.head.series) {
+            None => ordered.push(Ok(survey)),
+            Some(series) => {
+                let parts = all.entry(series).or_default();
+                if parts.is_empty() {
+                    ordered.push(Err(series));
+                }
+                parts.push(survey);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for survey in ordered {
+        match survey {
+            Ok(survey) => found.push(survey),
+            Err(series) => {
+                found.extend(following(all.remove(&series).unwrap_or_default(), findings));
+            }
+        }
+    }
+    found
+}
+
+/// The last parts of a series that follow each other.
+fn following(mut parts: Vec<Survey>, findings: &mut Findings) -> Vec<Survey> {
+    let number = |survey: &Survey| survey.part.as_ref().map_or(0, |part| part.head.part);
+    parts.sort_by_key(number);
+    let follows = |pair: &[Survey]| {
+        let is_whole = pair[0].part.as_ref().is_some_and(|part| part.summary.defect.is_none());
+        number(&pair[0]) + 1 == number(&pair[1]) && is_whole
+    };
+    let first = parts.windows(2).rposition(|pair| !follows(pair)).map_or(0, |at| at + 1);
+    let left_out: Vec<Survey> = parts.drain(..first).collect();
+    if let (Some(one), Some(next)) = (left_out.last(), parts.first()) {
+        let line = format!(
+            "{}: {} left out: the series goes on in a part that is missing, or of which the \
+             sidecar is damaged; it is read from {} on",
+            one.name(),
+            count(left_out.len() as u64, "part", "parts"),
+            next.name(),
+        );
+        findings.add(vec![line], Verdict::LeftOut);
+    }
+    for (at, survey) in parts.iter_mut().enumerate() {
+        survey.extent.continues = at > 0;
+        if let Some(part) = &mut survey.part {
+            part.is_first = at == 0;
+            if let Some((line, verdict)) = part.finding() {
+                findings.add(vec![line], verdict);
+            }
+        }
+    }
+    parts
+}
+
+/// The rate to which all samples of parts of a series are brought; `None` if there is none.
+pub(super) fn common_rate(surveys: &[Survey]) -> Option<f64> {
+    let rates =
+        surveys.iter().filter_map(|survey| survey.part.as_ref().map(SeriesPart::lowest_rate));
+    rates.reduce(f64::min)
+}
