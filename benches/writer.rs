@@ -211,7 +211,7 @@ fn writer(recorded: &Recorded, out: &Memory) -> Writer<Numbered, Memory> {
     let mailbox = Arc::new(Mailbox::new());
     assert!(mailbox.post(Request::Stop));
     let first = NewFile { out: out.clone(), info: info(), late_params: None };
-    Writer::new(consumer, mailbox, Numbered, TraceFormat::Memtrace2, first)
+    Writer::new(consumer, mailbox, Numbered, TraceFormat::Memtrace2, first, None)
         .expect("memory takes everything")
 }
 

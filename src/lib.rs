@@ -55,6 +55,7 @@
 //! | an option of the C ABI | `abi/options.rs` and its layout in `abi/layout.rs`, `tracer/options.rs` |
 //! | an environment variable | the table in `crates/settings`, `tracer/environment.rs` |
 //! | a command of the control socket | `crates/control/src/command.rs` and `answer.rs`, `control/answer.rs`, a verb, `docs/control.md` |
+//! | what the next file of a series begins with | `writer/series`, `crates/trace/src/series`, `docs/series-format.md` |
 //! | another destination for the trace | a file in `sys`, a line in `writer/output.rs` |
 //! | another kind of probe, or figure of the time line | an event in `crates/probes`, `probes/cell.rs` or `probes/time_line.rs`, a line in `probes/changes.rs` or `counters.rs` |
 //! | another trace format | a folder beside `crates/trace/src/memtrace`; in `crates/trace/src` a line in `lib.rs`, `recognise.rs`, `model/format.rs`, and in each function of `formats.rs`; a name in `crates/cli/src/verbs/recode.rs` |

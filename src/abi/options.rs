@@ -8,7 +8,7 @@ use crate::abi::frames::{heaptap_locate_fn, heaptap_places};
 use crate::abi::pointer::{bytes, optional_bytes};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused};
 use crate::abi::versioned::VersionedStruct;
-use crate::tracer::{Locator, Options, Rate, Tracking, WhenFull};
+use crate::tracer::{Locator, Options, Rate, RotationLimits, Tracking, WhenFull};
 
 /// `when_full`: wait up to `wait_ms` for the writer, then drop the sample and
 /// count it.
@@ -76,8 +76,17 @@ pub struct heaptap_options {
     pub locate: heaptap_locate_fn,
     /// Passed to `locate`.
     pub locate_host: *mut c_void,
+    /// The trace is a series of files, each of which has at most so many bytes, its sidecars
+    /// included; from 64,000. 0: no limit.
+    pub rotate_bytes: u64,
+    /// The trace is a series of files, each of which covers at most so many seconds. 0: no limit.
+    pub rotate_seconds: u32,
+    /// The trace is a series of files, of which so many are kept, from 2 to 1,000,000. Without a
+    /// limit for a file the next one begins with `heaptap_tracer_next_part` only. Default, if
+    /// there is one: 20. If all three are 0 the trace is one file.
+    pub keep: u32,
     /// Must be zero.
-    pub reserved: [u8; 64],
+    pub reserved: [u8; 48],
 }
 
 // SAFETY: `repr(C)`, starts with its size, no padding; numbers, pointers and an
@@ -86,7 +95,7 @@ unsafe impl VersionedStruct for heaptap_options {
     const FIRST_SIZE: usize = 160;
 
     fn reserved_is_zero(&self) -> bool {
-        self.reserved == [0; 64]
+        self.reserved == [0; 48]
     }
 }
 
@@ -130,6 +139,7 @@ impl heaptap_options {
                 HEAPTAP_FOLLOW_ADDRESSES => Tracking::Addresses,
                 _ => return Err(Refused(HEAPTAP_STATUS_OPTION)),
             },
+            rotation: self.rotation()?,
             native_frames: self.native_frames == HEAPTAP_NATIVE_ON,
             buffers: Options::buffers_in(buffer_kib),
             // SAFETY: this function requires `context` to be NULL or to end with a NUL.
@@ -148,6 +158,21 @@ impl heaptap_options {
     pub(crate) unsafe fn file(&self) -> Result<Vec<u8>, Refused> {
         // SAFETY: this function requires `file` to be NULL or to end with a NUL.
         unsafe { bytes(self.file) }
+    }
+
+    /// When the trace goes on in another file.
+    fn rotation(&self) -> Result<Option<RotationLimits>, Refused> {
+        if (self.rotate_bytes, self.rotate_seconds, self.keep) == (0, 0, 0) {
+            return Ok(None);
+        }
+        let bytes = Some(self.rotate_bytes).filter(|&bytes| bytes != 0);
+        let age = Some(self.rotate_seconds).filter(|&seconds| seconds != 0);
+        let keep = or_default(self.keep as usize, heaptap_settings::DEFAULT_KEEP as usize);
+        let in_range = bytes.is_none_or(|bytes| bytes >= heaptap_settings::MIN_PART)
+            && (2..=1_000_000).contains(&keep);
+        let age = age.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        let limits = RotationLimits { bytes, age, keep };
+        in_range.then_some(Some(limits)).ok_or(Refused(HEAPTAP_STATUS_OPTION))
     }
 
     /// The host's function for places of codes.

@@ -6,10 +6,10 @@ use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, on_mutator, session};
 use crate::abi::options::heaptap_options;
 use crate::abi::pointer::{bytes, check, write};
-use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
+use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused, heaptap_status};
 use crate::abi::versioned::read_versioned;
 use crate::control;
-use crate::tracer::{self, Options};
+use crate::tracer::{self, Options, Rate};
 
 /// Starts a trace. A process has at most one trace at a time. If the call fails,
 /// the host runs untraced.
@@ -120,12 +120,38 @@ pub unsafe extern "C" fn heaptap_tracer_flush(tracer: *mut heaptap_tracer) -> he
     })
 }
 
+/// Begins the next file of a trace that is a series (`rotate_bytes`, `rotate_seconds` and `keep` in
+/// `heaptap_options`). From then on samples are taken at `rate`; 0 stays at the one before. All
+/// files of the series are read as one trace.
+///
+/// Any thread, not inside a hook. `HEAPTAP_STATUS_ORDER`: the trace is one file.
+///
+/// # Safety
+/// `tracer` is NULL or a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_tracer_next_part(
+    tracer: *mut heaptap_tracer,
+    rate: f64,
+) -> heaptap_status {
+    guard(|| {
+        // SAFETY: this function requires `tracer` to be NULL or a handle.
+        let session = unsafe { session(tracer) }?;
+        let rate = match rate {
+            0.0 => None,
+            rate => Some(Rate::new(rate).ok_or(Refused(HEAPTAP_STATUS_RATE))?),
+        };
+        session.next_part(rate)?;
+        Ok(())
+    })
+}
+
 /// Ends the current file and continues in `file`, which gets the blocks that are
 /// sampled from now on. What happens later to blocks in the old file is recorded
 /// in neither.
 ///
 /// Any thread, not inside a hook. If the call fails, the trace continues in the
-/// old file.
+/// old file. `HEAPTAP_STATUS_ORDER`: the trace is a series, which has names of its own:
+/// `heaptap_tracer_next_part`.
 ///
 /// # Safety
 /// The pointers are NULL or as described.

@@ -5,7 +5,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use heaptap_control::{
-    Command, Flushed, Marked, SnapshotRequest, StartRequest, Started, Status, Stopped, Taken,
+    Command, Flushed, Marked, Rotated, SnapshotRequest, StartRequest, Started, Status, Stopped,
+    Taken,
 };
 
 use super::jobs::{Answer, Queue, Work};
@@ -14,7 +15,7 @@ use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
 use crate::snapshot::{self, Method, Order, Reason};
 use crate::sys::name_pattern::ProcessFacts;
-use crate::tracer;
+use crate::tracer::{self, Failure, Rate};
 
 /// The longest wait for the writer.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
@@ -47,6 +48,13 @@ pub(super) fn plan(process: &'static Process, command: Command) -> Plan {
             let cancellation = Cancellation::default();
             let wait = Wait::new(request.wait, cancellation.clone());
             Plan::Job(Queue::Sessions, cancellation, Box::new(move || stop(process, &wait)))
+        }
+        Command::Rotate => {
+            Plan::Job(Queue::Flushes, Cancellation::default(), Box::new(|| next_part(None)))
+        }
+        Command::Rate(rate) => {
+            let work = Box::new(move || next_part(Some(rate)));
+            Plan::Job(Queue::Flushes, Cancellation::default(), work)
         }
         Command::Snapshot(request) => {
             let order = order(request);
@@ -147,6 +155,27 @@ fn flush() -> Answer {
         None => Err("the program is not traced, so there is nothing to write".into()),
         Some(session) if session.flush_signal_safe(LONGEST_FLUSH) => Ok(Flushed {}.to_string()),
         Some(_) => Err(format!("the trace was not written within {} s", LONGEST_FLUSH.as_secs())),
+    }
+}
+
+/// Begins the next file of a series, at this rate or the one before.
+fn next_part(rate: Option<f64>) -> Answer {
+    let session = tracer::live_session()
+        .ok_or("the program is not traced, so there is no file to go on from")?;
+    let rate = match rate {
+        None => None,
+        Some(rate) => Some(
+            Rate::new(rate)
+                .ok_or_else(|| format!("{rate} is no sampling rate: from {:e} to 1", Rate::MIN))?,
+        ),
+    };
+    match session.next_part(rate) {
+        Ok(file) => Ok(Rotated { file }.to_string()),
+        Err(Failure::Order) => Err(format!(
+            "the trace is one file, at one rate: start the program with {} (heaptap run --rotate)",
+            heaptap_settings::ROTATE.name
+        )),
+        Err(_) => Err("the trace has ended".into()),
     }
 }
 

@@ -36,6 +36,16 @@ impl Rate {
     pub(crate) fn get(self) -> f64 {
         self.0
     }
+
+    /// The rate as a number that atomics and records can hold.
+    pub(crate) fn bits(self) -> u64 {
+        self.0.to_bits()
+    }
+
+    /// The rate with these [bits](Rate::bits).
+    pub(crate) fn from_bits(bits: u64) -> Option<Rate> {
+        Rate::new(f64::from_bits(bits))
+    }
 }
 
 /// How many gaps are drawn at a time. The compiler vectorises the logarithms of a batch,
@@ -45,6 +55,8 @@ const BATCH: usize = 32;
 /// A stream of gaps.
 pub(crate) struct Gaps {
     generator: Xoshiro256PlusPlus,
+    /// The bits of the rate.
+    rate: u64,
     /// Whether the rate is 1.
     all_one: bool,
     /// 1 ÷ λ.
@@ -59,8 +71,25 @@ impl Gaps {
     /// different seeds.
     pub(crate) fn new(rate: Rate, seed: u64, stream: u64) -> Gaps {
         let generator = Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ mix(stream)));
-        let mean = -1.0 / (-rate.get()).ln_1p();
-        Gaps { generator, all_one: rate.get() >= 1.0, mean, drawn: [0; BATCH], left: 0 }
+        let (rate, all_one, mean) = (rate.bits(), rate.get() >= 1.0, mean_of(rate));
+        Gaps { generator, rate, all_one, mean, drawn: [0; BATCH], left: 0 }
+    }
+
+    /// Draws gaps of this rate from now on, given by its bits. A gap that was drawn before, and is
+    /// not over, belongs to the other rate: its user draws another one or uses it up.
+    #[inline]
+    pub(crate) fn use_rate(&mut self, bits: u64) {
+        if bits != self.rate {
+            self.change_rate(bits);
+        }
+    }
+
+    #[cold]
+    fn change_rate(&mut self, bits: u64) {
+        if let Some(rate) = Rate::from_bits(bits) {
+            (self.rate, self.all_one, self.mean) = (bits, rate.get() >= 1.0, mean_of(rate));
+            self.left = 0;
+        }
     }
 
     /// Whether every word is a sample.
@@ -90,6 +119,11 @@ impl Gaps {
         }
         self.left = BATCH;
     }
+}
+
+/// 1 ÷ λ of a rate.
+fn mean_of(rate: Rate) -> f64 {
+    -1.0 / (-rate.get()).ln_1p()
 }
 
 /// The finisher of `SplitMix64` (Steele, Lea, Flood, *Fast Splittable

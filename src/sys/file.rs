@@ -103,6 +103,15 @@ pub(crate) fn create_sidecar(path: &Path) -> Result<Output, FileError> {
     Output::new(file, &found, path).map_err(refused)
 }
 
+/// Makes a file that must not be there yet.
+pub(crate) fn create_new(path: &Path) -> Result<Output, FileError> {
+    let refused = |error| FileError::Open(path.into(), error);
+    let file = options(libc::O_NOFOLLOW).read(true).create_new(true).open(path).map_err(refused)?;
+    let found = file.metadata().map_err(refused)?;
+    lock(&file).map_err(refused)?;
+    Output::new(file, &found, path).map_err(refused)
+}
+
 /// `None` if it holds an earlier trace of this process.
 fn create_exactly(path: &Path) -> Result<Option<Output>, FileError> {
     let refused = |error| FileError::Open(path.into(), error);

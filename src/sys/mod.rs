@@ -13,6 +13,7 @@
 //! | `program` | which program this process runs | both |
 //! | `name_pattern` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
+//! | `part_files` | the files of a series in their directory: names, and which are kept | the starting thread, the writer thread |
 //! | `lock` | waiting for a lock until a deadline | both |
 //! | `race_once` | a value that is made once and that nobody waits for, not even in a forked child | both |
 //! | `listener` | a socket that listens, and its clients; `poll`: waits for several | the control thread |
@@ -43,6 +44,8 @@ pub(crate) mod memory;
 pub(crate) mod memory_pressure;
 pub(crate) mod name_pattern;
 pub(crate) mod output;
+#[cfg(not(loom))]
+pub(crate) mod part_files;
 pub(crate) mod poll;
 pub(crate) mod prefetch;
 pub(crate) mod process_memory;

@@ -13,6 +13,7 @@ use crate::sampling::Rate;
 use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
+use crate::writer::RotationLimits;
 
 const _: () = assert!(settings::MIN_RATE == Rate::MIN, "the table and the sampler disagree");
 
@@ -69,6 +70,14 @@ fn apply_settings(
     };
     if let Some(seed) = integer(&settings::SEED)? {
         options.seed = seed;
+    }
+    let rotation = settings::ROTATE.find_rotation(&lookup).map_err(|invalid| {
+        report(&invalid);
+        Failure::Option
+    })?;
+    if let Some(settings::Rotation { bytes, age }) = rotation {
+        let keep = integer(&settings::KEEP)?.unwrap_or(settings::DEFAULT_KEEP) as usize;
+        options.rotation = Some(RotationLimits { bytes, age, keep });
     }
     if let Some(frames) = integer(&settings::FRAMES)? {
         options.max_frames = frames as usize;
@@ -127,6 +136,10 @@ mod tests {
         .unwrap();
         assert_eq!((options.rate.get(), options.seed, options.max_frames), (1e-3, 7, 64));
         assert_eq!(from(&[("MEMTRACE", "a"), ("MEMTRACE_RATE", "1e-4")]).unwrap().rate.get(), 1e-4);
+        let rotating = [("HEAPTAP", "a"), ("HEAPTAP_ROTATE", "1MB,10m"), ("HEAPTAP_KEEP", "7")];
+        let (bytes, age) = (Some(1_000_000), Some(std::time::Duration::from_secs(600)));
+        let limits = RotationLimits { bytes, age, keep: 7 };
+        assert_eq!(from(&rotating).unwrap().rotation, Some(limits));
         let defaults = from(&[("HEAPTAP", "a")]).unwrap();
         assert_eq!(settings::RATE.number(settings::RATE.default), Ok(defaults.rate.get()));
         assert_eq!(
@@ -142,6 +155,7 @@ mod tests {
             ("HEAPTAP_RATE", "2", Failure::Rate),
             ("MEMTRACE_RATE", "nan", Failure::Rate),
             ("HEAPTAP_SEED", "-1", Failure::Option),
+            ("HEAPTAP_ROTATE", "1", Failure::Option),
             ("HEAPTAP_FRAMES", "0", Failure::Option),
             ("HEAPTAP_FRAMES", "262145", Failure::Option),
         ] {

@@ -11,7 +11,7 @@
 //! - `part_code_cache`, `frame_locator`, `session_clock`, `writer_context`: what the writer thread needs
 //!   of the session.
 //! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
-//!   its writer thread and the list of its mutators.
+//!   its writer thread and the list of its mutators. `series`: going on from file to file.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
 //!
@@ -43,6 +43,7 @@ mod part_code_cache;
 mod process;
 mod recorder;
 mod registry;
+mod series;
 mod session;
 mod session_clock;
 mod start_error;
@@ -51,7 +52,7 @@ mod stopwatch;
 mod writer_context;
 mod writer_thread;
 
-pub(crate) use crate::writer::ReadParams;
+pub(crate) use crate::writer::{ReadParams, RotationLimits};
 pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
 pub(crate) use environment::{options_from_environment, settings_from_environment};
 pub(crate) use failure::Failure;

@@ -8,7 +8,7 @@ use heaptap_trace::{LocationList, TraceFormat};
 use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
-use crate::writer::ReadParams;
+use crate::writer::{ReadParams, RotationLimits};
 
 /// What to do when no event buffer is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(crate) struct Options {
     /// The file's name, before `%p`, `%e` and `%t` are replaced.
     pub(crate) file: Vec<u8>,
     pub(crate) rate: Rate,
+    /// When the trace goes on in another file, as a series; `None` if it is one file.
+    pub(crate) rotation: Option<RotationLimits>,
     /// The same seed gives the same samples in the same program. 0: a new one.
     pub(crate) seed: u64,
     /// Header words: between a block's start and the address that the runtime uses.
@@ -93,6 +95,7 @@ impl Options {
         Options {
             file,
             rate,
+            rotation: None,
             seed: 0,
             header_words: 0,
             one_mutator: false,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use heaptap_trace::Source;
 
 use crate::blocks::{AddressTable, Fate, Generation, Generations, TrackedId};
-use crate::queue::{AllocWords, BlockId, EndWord, Part};
+use crate::queue::{AllocWords, BlockId, EndWord, Part, Record};
 use crate::stack::FrameTables;
 use crate::tracer::backtraces::{Backtraces, StackTop};
 use crate::tracer::failure::Failure;
@@ -74,6 +74,10 @@ pub(crate) struct Recorder {
     pub(crate) lane: LaneWriter,
     /// The number of the next recorded block of this lane.
     pub(crate) number: u64,
+    /// The bits of the rate at which the next blocks were sampled.
+    pub(crate) rate: u64,
+    /// Those of the rate that the writer knows of this lane; 0 if it knows none.
+    pub(crate) known_rate: u64,
 }
 
 impl Recorder {
@@ -121,6 +125,9 @@ impl Recorder {
         if !self.blocks.reserve(1) || number >= BlockId::MAX_NUMBER {
             return None;
         }
+        if self.rate != self.known_rate {
+            self.record_rate(hook)?;
+        }
         // The format knows blocks with one word of header, or none.
         let header = usize::from(self.has_headers);
         let length = match block.source {
@@ -140,6 +147,14 @@ impl Recorder {
         self.number = number + 1;
         let id = BlockId::new(self.lane.producer.lane(), number);
         self.track(block, TrackedId::new(id, source));
+        Some(())
+    }
+
+    /// Records the rate at which the following blocks were sampled.
+    #[cold]
+    fn record_rate(&mut self, hook: &mut HookContext) -> Option<()> {
+        self.lane.put(hook, [Record::Rate(self.rate)], None)?;
+        self.known_rate = self.rate;
         Some(())
     }
 

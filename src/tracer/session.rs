@@ -28,6 +28,7 @@ use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::tracer::registry::{MutatorRegistry, Orphans, SessionStats};
+use crate::tracer::series::{self, CurrentFile};
 use crate::tracer::session_clock::SessionClock;
 use crate::tracer::start_error::StartError;
 use crate::tracer::state::State;
@@ -42,6 +43,8 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// The name of the output it began with.
     pub(crate) output_name: OsString,
+    /// The file that it writes now.
+    current_file: CurrentFile,
     /// The process that started it.
     pid: u32,
     pub(crate) tables: Arc<FrameTables>,
@@ -55,7 +58,7 @@ pub(crate) struct Session {
     pub(crate) state: Arc<State>,
     pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
-    writer: WriterThread,
+    pub(super) writer: WriterThread,
     registry: Mutex<MutatorRegistry>,
     /// Whether the registry has orphans, readable without its lock.
     has_orphans: AtomicBool,
@@ -72,6 +75,10 @@ impl Session {
         if options.seed == 0 {
             options.seed = entropy();
         }
+        if let Some(bytes) = options.rotation.and_then(|limits| limits.bytes) {
+            // Of the bytes of a part.
+            options.probes_limit = options.probes_limit.min(bytes / 8);
+        }
         let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
         let (stopwatch, clock, start_us) = match forked {
             // The program goes on reading the stopwatch of its parent until now.
@@ -85,9 +92,17 @@ impl Session {
                 (stopwatch, Clock::start(stopwatch.tick_source()), now_us())
             }
         };
-        let state = Arc::new(State::new());
-        let out = open_output(&options.file, &state)?;
+        let state = Arc::new(State::new(options.rate));
+        let current_file = CurrentFile::default();
+        let (out, parts) = match options.rotation {
+            None => (open_output(&options.file, &state)?, None),
+            Some(limits) => {
+                let (out, parts) = series::begin(&options, limits, &state, &current_file)?;
+                (out, Some(parts))
+            }
+        };
         let output_name = out.name().to_owned();
+        current_file.set(&output_name);
         let mailbox = Arc::new(Mailbox::new());
         let sidecar = Sidecar::new(
             sidecar_owner,
@@ -106,7 +121,7 @@ impl Session {
         let first = new_file(out, &options, options.rate, start_us);
         let format = options.format();
         // Writes the first packet, unless the trace info is not complete yet.
-        let begin = || Writer::new(consumer, Arc::clone(&mailbox), context, format, first);
+        let begin = || Writer::new(consumer, Arc::clone(&mailbox), context, format, first, parts);
         let writer = without_write_signals(begin).map_err(|error| {
             let name = output_name.display();
             StartError::new(Failure::File, format!("cannot write {name}: {error}; not tracing"))
@@ -119,6 +134,7 @@ impl Session {
         let orphans = Orphans::new().ok_or(Failure::Memory)?;
         Ok(Arc::new(Session {
             options,
+            current_file,
             output_name,
             pid: std::process::id(),
             tables,
@@ -152,10 +168,9 @@ impl Session {
         self.state.failure()
     }
 
-    /// The sampling rate. A mutator reads it when it starts, and each trace file
-    /// has it in its header; both ask here.
+    /// The sampling rate now. Only that of a series changes.
     pub(crate) fn rate(&self) -> Rate {
-        self.options.rate
+        Rate::from_bits(self.state.rate_bits()).unwrap_or(self.options.rate)
     }
 
     // --- Mutators ---
@@ -194,9 +209,9 @@ impl Session {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that it began with.
+    /// The file that it writes now.
     pub(crate) fn file(&self) -> PathBuf {
-        PathBuf::from(self.output_name.clone())
+        self.current_file.get()
     }
 
     // --- Requests to the writer thread ---
@@ -213,12 +228,19 @@ impl Session {
         self.is_live() && self.pid == std::process::id() && self.writer.flush_signal_safe(longest)
     }
 
-    /// Continues in another output.
+    /// Continues in another output. A series goes on by itself, in names of its own:
+    /// [`Session::next_part`].
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
         self.check_live()?;
+        if self.options.rotation.is_some() {
+            return Err(Failure::Order);
+        }
         let out = open_output(file, &self.state).map_err(StartError::report)?;
+        let name = out.name().to_owned();
         let new = new_file(out, &self.options, self.rate(), now_us());
-        self.ask_writer(|writer| writer.rotate(new))
+        self.ask_writer(|writer| writer.rotate(new))?;
+        self.current_file.set(&name);
+        Ok(())
     }
 
     /// Adds a line to the log beside the trace.
@@ -390,7 +412,7 @@ impl Shared {
 }
 
 /// A trace file at this rate, that begins at this time.
-fn new_file(
+pub(super) fn new_file(
     out: CountingOutput,
     options: &Options,
     rate: Rate,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+use crate::sampling::Rate;
 use crate::sys::clock::Moment;
 use crate::tracer::failure::Failure;
 
@@ -17,6 +18,8 @@ pub(crate) struct State {
     /// Whether an output could not be written to its end, even if the session had ended
     /// before.
     write_failed: AtomicBool,
+    /// The bits of the rate at which mutators are to sample.
+    rate: AtomicU64,
     /// Bytes written to all outputs.
     pub(crate) bytes: AtomicU64,
     /// The length of 2²⁰ ticks in nanoseconds; 0 until it is known.
@@ -27,14 +30,25 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new() -> State {
+    pub(crate) fn new(rate: Rate) -> State {
         State {
             state: AtomicI32::new(LIVE),
             write_failed: AtomicBool::new(false),
+            rate: AtomicU64::new(rate.bits()),
             bytes: AtomicU64::new(0),
             tick_ns: AtomicU64::new(0),
             forked_at: Default::default(),
         }
+    }
+
+    /// The bits of the rate at which mutators are to sample from their next chance on.
+    #[inline]
+    pub(crate) fn rate_bits(&self) -> u64 {
+        self.rate.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_rate(&self, rate: Rate) {
+        self.rate.store(rate.bits(), Ordering::Relaxed);
     }
 
     #[inline]

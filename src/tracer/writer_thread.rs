@@ -4,6 +4,7 @@
 //! [`flush_signal_safe`](WriterThread::flush_signal_safe) may be called from a
 //! signal handler.
 
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,6 +74,12 @@ impl WriterThread {
     /// before that.
     pub(crate) fn rotate(&self, next: NewFile<CountingOutput>) -> bool {
         self.ask(|done| Request::Rotate(Box::new(next), done)).is_some()
+    }
+
+    /// Returns the name of the trace when a series goes on in its next part, at this rate or at the
+    /// one before. `None`: the thread ended before that.
+    pub(crate) fn next_part(&self, rate: Option<f64>) -> Option<OsString> {
+        self.ask(|done| Request::NextPart(rate, done))
     }
 
     /// The ids of blocks in the file, after everything recorded so far is written. `None`: the

@@ -28,6 +28,8 @@ pub(super) struct Lane {
     /// Microseconds since the epoch, of the last event or later: the times of a
     /// domain never decrease.
     pub(super) time: u64,
+    /// Of a series: no allocation of the lane that is still to come has a lower id in the part.
+    pub(super) next_in_part: u64,
 }
 
 impl Lane {
@@ -37,13 +39,19 @@ impl Lane {
             stack: LaneStack::default(),
             block_ids: BlockIds::from(BlockId::new(number, 0)),
             time: start_time,
+            next_in_part: 0,
         }
     }
 
     /// Begins a new file, which knows nothing of the stacks and blocks so far.
     pub(super) fn begin_file(&mut self, start_time: u64) {
-        self.stack.forget_written();
         self.block_ids = BlockIds::from(self.block_ids.next());
+        self.begin_part(start_time);
+    }
+
+    /// Begins the next part of a series, in which blocks keep their ids.
+    pub(super) fn begin_part(&mut self, start_time: u64) {
+        self.stack.forget_written();
         self.time = self.time.max(start_time);
     }
 
@@ -120,17 +128,36 @@ impl Lane {
         part: Part,
         context: &mut impl Context,
     ) -> Result<(), WriteError> {
+        let id = self.write_alloc(domain, block, part, context)?;
+        self.block_ids.add(id);
+        Ok(())
+    }
+
+    /// The same without noting the block's id, which is returned.
+    #[inline(always)]
+    pub(super) fn write_alloc(
+        &mut self,
+        domain: &mut impl DomainSink,
+        block: Block,
+        part: Part,
+        context: &mut impl Context,
+    ) -> Result<u64, WriteError> {
+        self.set_part(part, context);
+        let (common_prefix, new) = self.stack.backtrace();
+        let frames = ElidableFrames { common_prefix, new, left_out: LEFT_OUT };
+        let (id, left_out) = domain.alloc_elided(self.time, block, frames, context)?;
+        self.stack.backtrace_written(left_out);
+        Ok(id)
+    }
+
+    /// Sets which part of a combined allocation is allocated under the lane's stack.
+    #[inline(always)]
+    pub(super) fn set_part(&mut self, part: Part, context: &mut impl Context) {
         if part != Part::NONE
             && let Some(innermost) = self.stack.innermost()
         {
             self.stack.set_part_code(innermost, context.part_code(innermost, part));
         }
-        let (common_prefix, new) = self.stack.backtrace();
-        let frames = ElidableFrames { common_prefix, new, left_out: LEFT_OUT };
-        let (id, left_out) = domain.alloc_elided(self.time, block, frames, context)?;
-        self.stack.backtrace_written(left_out);
-        self.block_ids.add(id);
-        Ok(())
     }
 }
 

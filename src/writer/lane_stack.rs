@@ -97,6 +97,11 @@ impl LaneStack {
         self.same = self.same.min(self.frames.len());
     }
 
+    /// All frames, the outermost first.
+    pub(crate) fn frames(&self) -> &[u64] {
+        &self.frames
+    }
+
     /// The innermost frame's code as recorded; `None` if the stack is empty.
     pub(crate) fn innermost(&self) -> Option<u64> {
         self.without_part.or_else(|| self.frames.last().copied())

@@ -4,6 +4,7 @@
 //! flush takes neither: it increments a counter and waits on a futex, so a signal
 //! handler may ask for it.
 
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,9 @@ pub(crate) enum Request<W> {
     Flush(Sender<()>),
     /// The same, and then begin a new file.
     Rotate(Box<NewFile<W>>, Sender<()>),
+    /// The same, and then begin the next part of a series, at this rate or at the one before.
+    /// Reports the name of its trace.
+    NextPart(Option<f64>, Sender<OsString>),
     /// The same, and then report the ids that the file has for these blocks.
     Identify(Vec<BlockId>, Sender<IdentifiedBlocks>),
     /// The same, and then end the thread.

@@ -30,11 +30,13 @@ mod lane;
 mod lane_stack;
 mod mailbox;
 mod output;
+mod series;
 #[cfg(test)]
 mod tests;
 mod trace_file;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,7 @@ use crate::writer::trace_file::TraceFile;
 pub(crate) use crate::writer::context::Context;
 pub(crate) use crate::writer::mailbox::{Mailbox, Request};
 pub(crate) use crate::writer::output::{TraceOutput, open};
+pub(crate) use crate::writer::series::{ClaimedPart, RotationLimits, Series, SharedFiles};
 pub(crate) use crate::writer::trace_file::{IdentifiedBlocks, NewFile, ReadParams};
 
 /// Everything the writer thread owns.
@@ -64,6 +67,18 @@ pub(crate) struct Writer<C, W> {
     last_flush: Instant,
     /// What the file says about itself.
     completion: Completion,
+    /// Of a series.
+    parts: Option<SeriesParts<W>>,
+}
+
+/// Makes the trace of a part of a series: of its output, its rate and when it begins.
+pub(crate) type MakePart<W> = Box<dyn FnMut(Box<dyn TraceOutput>, f64, u64) -> NewFile<W> + Send>;
+
+/// How a series goes on.
+pub(crate) struct SeriesParts<W> {
+    /// With the files of the first part, until that begins.
+    pub(crate) first: Option<(Box<Series>, ClaimedPart)>,
+    pub(crate) make: MakePart<W>,
 }
 
 /// No event waits longer than this to be written.
@@ -85,6 +100,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         context: C,
         format: TraceFormat,
         first: NewFile<W>,
+        parts: Option<SeriesParts<W>>,
     ) -> Result<Self, WriteError> {
         let output_name = first.out.name().to_owned();
         let (first, last_flush) = (Some(first), Instant::now());
@@ -98,6 +114,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
             output_name,
             last_flush,
             completion: Completion::Complete,
+            parts,
         };
         writer.begin(Begin::WhenComplete)?;
         Ok(writer)
@@ -107,13 +124,23 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
     fn begin(&mut self, when: Begin) -> Result<(), WriteError> {
         if let Some(mut first) = self.first.take() {
             if first.complete_info() || when == Begin::Now {
-                self.file = Some(TraceFile::new(self.format, first)?);
+                let series = self.begin_series(&first)?;
+                self.file = Some(TraceFile::new(self.format, first, series)?);
                 self.set_completion(Completion::Unfinished);
             } else {
                 self.first = Some(first);
             }
         }
         Ok(())
+    }
+
+    /// Begins the series of which the first file is a part.
+    fn begin_series(&mut self, first: &NewFile<W>) -> Result<Option<Box<Series>>, WriteError> {
+        let Some(parts) = &mut self.parts else { return Ok(None) };
+        let Some((mut series, files)) = parts.first.take() else { return Ok(None) };
+        let (rate, start_time) = (first.info.sample_rate, first.info.start_time);
+        series.begin_part(files, rate, start_time, 0, &mut self.context)?;
+        Ok(Some(series))
     }
 
     /// The thread's main loop: returns when it was asked to stop, or failed.
@@ -186,8 +213,10 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         let overdue = self.last_flush.elapsed() >= FLUSH_INTERVAL;
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
         self.restart_if_truncated()?;
+        self.next_part_if_due()?;
         while self.drain()? == Drained::Something {
             self.flush_if_due()?;
+            self.next_part_if_due()?;
         }
         if let Some(urgent) = urgent {
             self.flush()?;
@@ -204,6 +233,10 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                 Request::Rotate(file, done) => {
                     self.rotate(*file)?;
                     _ = done.send(());
+                }
+                Request::NextPart(rate, done) => {
+                    self.next_part(rate)?;
+                    _ = done.send(self.output_name.clone());
                 }
                 Request::Identify(blocks, done) => {
                     // Until the first file begins, none has any block.
@@ -228,6 +261,11 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         let new_name = new.out.name().to_owned();
         let last_name = std::mem::replace(&mut self.output_name, new_name);
         new.complete_info();
+        self.go_on_in(new, last_name)
+    }
+
+    /// Goes on in another file, and ends the one before, which has this name.
+    fn go_on_in(&mut self, new: NewFile<W>, last_name: OsString) -> Result<(), WriteError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut last = file.rotate(new)?;
         file.set_completion(Completion::Unfinished);
@@ -239,6 +277,36 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         }
         last.output_mut().set_completion(Completion::Complete);
         self.context.flushed(&self.output_name, file.start_time());
+        Ok(())
+    }
+
+    fn next_part_if_due(&mut self) -> Result<(), WriteError> {
+        let series = self.file.as_ref().and_then(|file| file.series.as_ref());
+        if series.is_some_and(|series| series.is_due()) { self.next_part(None) } else { Ok(()) }
+    }
+
+    /// Begins the next part of a series, at this rate or at that of the part before.
+    fn next_part(&mut self, rate: Option<f64>) -> Result<(), WriteError> {
+        self.flush()?;
+        let Writer { file: Some(file), parts: Some(parts), context, .. } = self else {
+            return Ok(());
+        };
+        context.ended(&self.output_name, file.start_time());
+        let rate = rate.unwrap_or(file.rate());
+        let (start_time, used_ids) = (context.now(), file.free_id());
+        let Some(series) = &mut file.series else { return Ok(()) };
+        let files = series.claim().map_err(io::Error::other)?;
+        let (trace, before) = series.begin_part(files, rate, start_time, used_ids, context)?;
+        let out = series.open(&trace).map_err(io::Error::other)?;
+        let mut new = (parts.make)(Box::new(out), rate, start_time);
+        new.complete_info();
+        let name = OsStr::to_owned(new.out.name());
+        let last_name = std::mem::replace(&mut self.output_name, name);
+        self.go_on_in(new, last_name)?;
+        let file = self.file.as_mut();
+        if let Some(series) = file.and_then(|file| file.series.as_mut()) {
+            series.end_before(before, start_time)?;
+        }
         Ok(())
     }
 

@@ -99,6 +99,7 @@ fn rotate(first: NewFile<Limited>, second: NewFile<Limited>) -> (Vec<String>, bo
         failures.clone(),
         TraceFormat::Memtrace3,
         first,
+        None,
     );
     assert_eq!(writer.unwrap().run(), WriterExit::Finished);
     assert!(!mailbox.post(Request::Stop), "the mailbox is still open");
@@ -120,6 +121,7 @@ fn a_file_begins_when_its_trace_info_is_complete() {
             failures.clone(),
             TraceFormat::Memtrace2,
             first,
+            None,
         );
         let writer = writer.unwrap();
         assert_eq!(usize::from(writer.file.is_some()), expected);
@@ -148,7 +150,7 @@ fn a_file_says_whether_it_is_complete() {
         assert!(mailbox.post(Request::Rotate(Box::new(second), done)));
         assert!(mailbox.post(Request::Stop));
         let context = Failures::default();
-        let writer = Writer::new(consumer, mailbox, context, TraceFormat::Memtrace2, first);
+        let writer = Writer::new(consumer, mailbox, context, TraceFormat::Memtrace2, first, None);
         if let Ok(writer) = writer {
             writer.run();
             assert_eq!(*of_second.lock().unwrap(), expected, "{packets} packets");

@@ -11,6 +11,7 @@ use crate::writer::block_ids::KnownBlock;
 use crate::writer::context::Context;
 use crate::writer::lane::{Lane, OtherLanes};
 use crate::writer::output::TraceOutput;
+use crate::writer::series::{Series, SeriesLane};
 
 /// Reads the runtime's parameters. `None` while the runtime has not set them.
 pub(crate) type ReadParams = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
@@ -49,21 +50,32 @@ pub(crate) struct TraceFile<S> {
     lanes: Vec<Lane>,
     /// What its first packet says.
     info: TraceInfo,
+    /// The series of which it is a part.
+    pub(crate) series: Option<Box<Series>>,
 }
 
 impl<S: LiveSink> TraceFile<S> {
-    pub(crate) fn new(format: TraceFormat, first: NewFile<S::Output>) -> Result<Self, WriteError> {
+    pub(crate) fn new(
+        format: TraceFormat,
+        first: NewFile<S::Output>,
+        series: Option<Box<Series>>,
+    ) -> Result<Self, WriteError> {
         let sink = S::begin(first.out, format, &first.info)?;
-        Ok(TraceFile { sink, format, lanes: Vec::new(), info: first.info })
+        Ok(TraceFile { sink, format, lanes: Vec::new(), info: first.info, series })
     }
 
-    /// Continues in a new file, which knows nothing of the blocks so far. Returns
-    /// the old one, which the caller ends.
+    /// Continues in a new file. That of a plain trace knows nothing of the blocks so far; the next
+    /// part of a series has begun with them. Returns the old one, which the caller ends.
     pub(crate) fn rotate(&mut self, new: NewFile<S::Output>) -> Result<S, WriteError> {
         let sink = S::begin(new.out, self.format, &new.info)?;
         self.info = new.info;
         self.begin_lanes();
         Ok(std::mem::replace(&mut self.sink, sink))
+    }
+
+    /// How many ids the file has used, or passed over.
+    pub(crate) fn free_id(&self) -> u64 {
+        self.sink.free_id()
     }
 
     /// Whether somebody has truncated the file. What is written to it is then dropped.
@@ -81,6 +93,9 @@ impl<S: LiveSink> TraceFile<S> {
     {
         self.sink.output_mut().restart()?;
         self.info.start_time = start_time;
+        if let Some(series) = &mut self.series {
+            series.restarted(self.sink.free_id());
+        }
         self.sink.restart(&self.info)?;
         self.begin_lanes();
         Ok(())
@@ -88,7 +103,10 @@ impl<S: LiveSink> TraceFile<S> {
 
     fn begin_lanes(&mut self) {
         for lane in &mut self.lanes {
-            lane.begin_file(self.info.start_time);
+            match self.series {
+                Some(_) => lane.begin_part(self.info.start_time),
+                None => lane.begin_file(self.info.start_time),
+            }
         }
     }
 
@@ -107,6 +125,9 @@ impl<S: LiveSink> TraceFile<S> {
             return Ok(0);
         };
         let mut domain = self.sink.domain(number);
+        if let Some(series) = &mut self.series {
+            return SeriesLane { number, lane, others, domain, series }.apply_all(words, context);
+        }
         let mut rest = words.iter();
         while let Some(record) = Record::decode(&mut rest) {
             match record {
@@ -117,6 +138,8 @@ impl<S: LiveSink> TraceFile<S> {
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
                 Record::RepeatFrame { times } => lane.stack.repeat(times),
                 Record::Stack { inner_first } => lane.stack.replace(inner_first),
+                // A plain trace has one rate.
+                Record::Rate(_) => {}
                 Record::SmallAlloc { length } => lane.small_alloc(&mut domain, length, context)?,
                 Record::Alloc { source, part, samples, length } => {
                     let samples = samples.clamp(1, length.saturating_add(1));
@@ -146,6 +169,11 @@ impl<S: LiveSink> TraceFile<S> {
         Ok(words.len())
     }
 
+    /// The rate of the file.
+    pub(crate) fn rate(&self) -> f64 {
+        self.info.sample_rate
+    }
+
     /// Which blocks of the file these are.
     pub(crate) fn identify(&self, blocks: &[BlockId]) -> IdentifiedBlocks {
         let ids = blocks.iter().map(|&block| self.id(block)).collect();
@@ -155,7 +183,10 @@ impl<S: LiveSink> TraceFile<S> {
     fn id(&self, block: BlockId) -> Option<u64> {
         let lane = self.lanes.get(usize::from(block.lane()))?;
         match lane.block_ids.find(block) {
-            KnownBlock::Id(id) => Some(id),
+            KnownBlock::Id(id) => match &self.series {
+                Some(series) => series.id_in_part(id),
+                None => Some(id),
+            },
             KnownBlock::Earlier | KnownBlock::NotYet => None,
         }
     }
@@ -182,13 +213,17 @@ impl<S: LiveSink> TraceFile<S> {
 
     /// Writes everything that was encoded so far.
     pub(crate) fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
-        self.sink.flush(locate)
+        self.sink.flush(locate)?;
+        self.series.as_mut().map_or(Ok(()), |series| series.flush())?;
+        Ok(())
     }
 
     /// Ends the file, which covers its program until this time, in microseconds since the epoch:
     /// nothing may be written afterwards.
     pub(crate) fn end(&mut self, time: u64, locate: &mut impl Locate) -> Result<(), WriteError> {
-        self.sink.end(time, locate)
+        self.sink.end(time, locate)?;
+        self.series.as_mut().map_or(Ok(()), |series| series.end_part(time))?;
+        Ok(())
     }
 }
 

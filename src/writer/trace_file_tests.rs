@@ -29,7 +29,7 @@ fn new_file() -> NewFile<Vec<u8>> {
 }
 
 fn begun(format: TraceFormat) -> TraceFile<Encoder<Vec<u8>>> {
-    TraceFile::new(format, new_file()).unwrap()
+    TraceFile::new(format, new_file(), None).unwrap()
 }
 
 const ALLOC: Record<'static> = Record::SmallAlloc { length: 2 };
@@ -253,7 +253,7 @@ fn a_file_that_was_truncated_has_another_trace() {
     let table = LocationTable::default();
     let out: Box<dyn TraceOutput> = Box::new(crate::sys::file::create(&path).unwrap());
     let first = NewFile { out, info: info(), late_params: None };
-    let mut file = TraceFile::<Encoder<_>>::new(TraceFormat::Memtrace2, first).unwrap();
+    let mut file = TraceFile::<Encoder<_>>::new(TraceFormat::Memtrace2, first, None).unwrap();
     let frames = Record::Frames { keep: 0, new: &[7, 8] };
     let apply = |file: &mut TraceFile<Encoder<_>>, records: &[Record<'_>]| {
         for record in records {

@@ -159,3 +159,11 @@ answer! {
     /// The answer to `flush`, which has no words.
     Flushed {}
 }
+
+answer! {
+    /// The answer to `rotate` and `rate`.
+    Rotated {
+        /// The file that is written from now on.
+        file: PathBuf,
+    }
+}

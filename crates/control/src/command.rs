@@ -32,6 +32,10 @@ pub enum Command {
     Stop(StopRequest),
     /// To add a line to the log of the trace. Answered by [`Marked`](crate::Marked).
     Mark(OsString),
+    /// To go on in the next file of a series. Answered by [`Rotated`](crate::Rotated).
+    Rotate,
+    /// The same, and to sample at this rate from then on. Answered by [`Rotated`](crate::Rotated).
+    Rate(f64),
 }
 
 /// A trace that is asked for.
@@ -74,6 +78,8 @@ impl Command {
         "start FILE [RATE] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
+        "rotate",
+        "rate R",
     ];
 
     /// The command in a line, or why there is none.
@@ -88,6 +94,8 @@ impl Command {
             b"mark" => return mark(words).map(Command::Mark),
             b"status" => Command::Status,
             b"flush" => Command::Flush,
+            b"rotate" => Command::Rotate,
+            b"rate" => Command::Rate(new_rate(words.next().unwrap_or_default())?),
             _ => {
                 let (name, known) = (shown(name), Command::USAGE.join(", "));
                 return Err(format!("unknown command `{name}`; known are: {known}"));
@@ -95,6 +103,7 @@ impl Command {
         };
         match words.next() {
             None => Ok(command),
+            Some(_) if matches!(command, Command::Rate(_)) => Err("rate takes one number".into()),
             Some(_) => Err(format!("{} takes no arguments", Word(name))),
         }
     }
@@ -109,6 +118,8 @@ impl fmt::Display for Command {
             Command::Start(request) => write!(f, "start {request}"),
             Command::Stop(request) => write!(f, "stop{request}"),
             Command::Mark(text) => write!(f, "mark {}", words::word(text)),
+            Command::Rotate => f.write_str("rotate"),
+            Command::Rate(rate) => write!(f, "rate {rate}"),
         }
     }
 }
@@ -241,6 +252,13 @@ fn shown(word: &[u8]) -> Word<'_> {
     Word(word.get(..40).unwrap_or(word))
 }
 
+/// The rate that `rate` asks for.
+fn new_rate(word: &[u8]) -> Result<f64, String> {
+    rate(word).ok_or_else(|| {
+        format!("`{}` is no sampling rate: a number above 0 and up to 1, such as 1e-4", shown(word))
+    })
+}
+
 fn string_bytes(word: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(word.strip_prefix(b"strings=")?).ok()?;
     let bytes = is_number(text).then(|| text.parse().ok())??;
@@ -310,6 +328,9 @@ mod tests {
             Command::Stop(StopRequest::default()),
             Command::Stop(StopRequest { wait: Some(Duration::from_secs(60)) }),
             Command::Mark("deploy 42\n 100%".into()),
+            Command::Rotate,
+            Command::Rate(1e-7),
+            Command::Rate(0.3),
         ];
         for command in snapshots.into_iter().chain(starts).chain(others) {
             assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
@@ -364,6 +385,11 @@ mod tests {
             (b"mark %2", "hexadecimal"),
             (b"SNAPSHOT /x", "known are"),
             (b"\xff\0\x1b[2J", "`%FF%00%1B[2J`"),
+            (b"rate", "`` is no sampling rate"),
+            (b"rate 2", "`2` is no sampling rate"),
+            (b"rate nan", "up to 1"),
+            (b"rate 1 2", "one number"),
+            (b"rotate now", "no arguments"),
             (b"snapshot", "needs the name of a file"),
             (b"snapshot relative", "absolute"),
             (b"snapshot %2", "hexadecimal"),

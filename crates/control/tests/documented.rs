@@ -3,7 +3,7 @@
 use heaptap_control::words::Words;
 use heaptap_control::{
     CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_MARK_BYTES, MAX_STRING_BYTES, MAX_WAIT_SECONDS,
-    Marked, Reply, Started, Status, Stopped, Taken,
+    Marked, Reply, Rotated, Started, Status, Stopped, Taken,
 };
 
 fn document() -> String {
@@ -22,6 +22,7 @@ fn reprinted(command: &Command, words: &str) -> String {
         Command::Start(_) => Started::from(words).to_string(),
         Command::Stop(_) => Stopped::from(words).to_string(),
         Command::Mark(_) => Marked::from(words).to_string(),
+        Command::Rotate | Command::Rate(_) => Rotated::from(words).to_string(),
     }
 }
 
@@ -30,10 +31,15 @@ fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// A command by how it is written, with its file.
+/// A command by how it is written, with its file or its rate.
 fn command(usage: &str) -> Command {
     let words = usage.split(' ').filter(|word| !word.starts_with('['));
-    let line: Vec<_> = words.map(|word| if word == "FILE" { "/x" } else { word }).collect();
+    let value = |word| match word {
+        "FILE" => "/x",
+        "R" => "1e-4",
+        word => word,
+    };
+    let line: Vec<_> = words.map(value).collect();
     Command::parse(line.join(" ").as_bytes()).expect(usage)
 }
 

@@ -43,6 +43,34 @@ pub const RATE: Variable = Variable {
     }),
 };
 
+/// When the trace goes on in another file.
+pub const ROTATE: Variable = Variable {
+    name: "HEAPTAP_ROTATE",
+    alias: None,
+    syntax: Syntax::Rotation,
+    default: "the trace is one file",
+    meaning: "Go on in another file before the trace has this size, or after this time, or only when asked by \
+              `heaptap rotate` or `heaptap rate`: all of them are read as one trace, and have a number in their names",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption::with_value("rotate", "WHEN")),
+};
+
+/// The files that are kept, unless another number is set.
+pub const DEFAULT_KEEP: u64 = 20;
+
+/// How many files are kept.
+pub const KEEP: Variable = Variable {
+    name: "HEAPTAP_KEEP",
+    alias: None,
+    syntax: Syntax::Integer { min: 2, max: 1_000_000 },
+    default: "20",
+    meaning: "The most files of a trace that goes on in others; the oldest are removed, those of earlier runs too",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption::with_value("keep", "N")),
+};
+
 /// The most frames of a backtrace.
 pub const FRAMES: Variable = Variable {
     name: "HEAPTAP_FRAMES",
@@ -239,9 +267,11 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 17] = [
+pub const VARIABLES: [Variable; 19] = [
     FILE,
     RATE,
+    ROTATE,
+    KEEP,
     FRAMES,
     SEED,
     FOLLOW,
@@ -278,6 +308,7 @@ mod tests {
         assert_eq!(RATE.number(RATE.default), Ok(1e-5));
         assert_eq!(RATE.option.unwrap().default, Some(RATE.default));
         assert_eq!(FRAMES.integer(FRAMES.default), Ok(MAX_FRAMES));
+        assert_eq!(KEEP.integer(KEEP.default), Ok(DEFAULT_KEEP));
         assert_eq!(PROBES_LIMIT.integer(PROBES_LIMIT.default), Ok(DEFAULT_PROBES_LIMIT));
     }
 

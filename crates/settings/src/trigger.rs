@@ -92,12 +92,12 @@ impl fmt::Display for Trigger {
 }
 
 /// A number without a sign.
-fn digits(text: &str) -> Option<u64> {
+pub(crate) fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// A whole number and its unit.
-fn period(text: &str) -> Option<Duration> {
+pub(crate) fn period(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);
     let milliseconds = match unit {

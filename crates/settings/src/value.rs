@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
+use crate::rotation::Rotation;
 use crate::trigger::Trigger;
 
 /// The values that a variable accepts.
@@ -34,6 +35,8 @@ pub enum Syntax {
     Triggers,
     /// Names of programs, separated by commas.
     Names,
+    /// A [`Rotation`].
+    Rotation,
 }
 
 impl fmt::Display for Syntax {
@@ -48,6 +51,7 @@ impl fmt::Display for Syntax {
             Syntax::Word(word) => write!(f, "`{word}`"),
             Syntax::Flag => f.write_str("`1` or `0`"),
             Syntax::Triggers => write!(f, "a comma-separated list of {}", Trigger::SYNTAX),
+            Syntax::Rotation => f.write_str(Rotation::SYNTAX),
             Syntax::Names => f.write_str("names of programs, separated by commas"),
         }
     }
@@ -96,6 +100,12 @@ impl Syntax {
         Trigger::parse_list(value.to_str()?)
     }
 
+    /// The rotation in `value`, if it is one.
+    pub(crate) fn rotation(&self, value: &OsStr) -> Option<Rotation> {
+        let Syntax::Rotation = *self else { return None };
+        Rotation::parse(value.to_str()?)
+    }
+
     /// The names in `value`; `None` if one of them is empty.
     pub(crate) fn names(&self, value: &OsStr) -> Option<Vec<OsString>> {
         let Syntax::Names = *self else { return None };
@@ -112,6 +122,7 @@ impl Syntax {
             Syntax::Word(_) | Syntax::Flag => self.is_on(value).is_some(),
             Syntax::Triggers => self.triggers(value).is_some(),
             Syntax::Names => self.names(value).is_some(),
+            Syntax::Rotation => self.rotation(value).is_some(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::rotation::Rotation;
 use crate::trigger::Trigger;
 use crate::value::{Invalid, Syntax};
 
@@ -122,6 +123,11 @@ impl Variable {
     /// The triggers that `lookup` has for the variable; none if it is not set.
     pub fn find_triggers(&self, lookup: impl Lookup) -> Result<Vec<Trigger>, Invalid> {
         Ok(self.find_parsed(lookup, Syntax::triggers)?.unwrap_or_default())
+    }
+
+    /// The rotation that `lookup` has for the variable, if any.
+    pub fn find_rotation(&self, lookup: impl Lookup) -> Result<Option<Rotation>, Invalid> {
+        self.find_parsed(lookup, Syntax::rotation)
     }
 
     /// The names that `lookup` has for the variable; none if it is not set.

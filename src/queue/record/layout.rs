@@ -12,6 +12,7 @@ pub(super) const SMALL_ALLOC: u64 = 4;
 pub(super) const STACK: u64 = 5;
 pub(super) const REPEAT_FRAME: u64 = 6;
 pub(super) const SAMPLE: u64 = 7;
+pub(super) const RATE: u64 = 8;
 
 /// Kinds from here up to [`COLLECT`] are promotions.
 pub(super) const PROMOTE: u64 = 0x80;

@@ -22,6 +22,7 @@
 //! | [`Stack`](Record::Stack) | 5 | frames 56 | the frames, innermost first |
 //! | [`RepeatFrame`](Record::RepeatFrame) | 6 | times 56 | |
 //! | [`Sample`](Record::Sample) | 7 | frames 8, length 48 | ticks; the frames, innermost first |
+//! | [`Rate`](Record::Rate) | 8 | | the bits of the rate |
 //! | [`End`](Record::End) by promotion | 0x80–0xbf | first block 56 | |
 //! | [`End`](Record::End) by collection | 0xc0–0xff | first block 56 | |
 //!
@@ -61,7 +62,7 @@ use super::code::Part;
 use alloc_words::{alloc_word, small_alloc_word};
 use layout::{
     ALLOC, FRAMES, KEPT_FRAMES_SHIFT, KIND_BITS, KIND_MASK, MAX_NEW_FRAMES, PART_SHIFT, PROMOTE,
-    REPEAT_FRAME, SAMPLE, SAMPLES_SHIFT, SMALL_ALLOC, STACK, TIME,
+    RATE, REPEAT_FRAME, SAMPLE, SAMPLES_SHIFT, SMALL_ALLOC, STACK, TIME,
 };
 
 pub(crate) use alloc_words::AllocWords;
@@ -88,6 +89,9 @@ pub(crate) enum Record<'a> {
     SmallAlloc { length: u64 },
     /// A block of `length` words was allocated under the current stack.
     Alloc { source: Source, part: Part, samples: u64, length: u64 },
+    /// The blocks that follow are sampled at the rate with these bits. Only in a session whose rate
+    /// can change.
+    Rate(u64),
     /// The blocks were promoted or collected.
     End(End, BlockRun),
 }
@@ -100,7 +104,7 @@ impl<'a> Record<'a> {
             Record::Sample(Sample { inner_first, .. }) => 2 + inner_first.len(),
             Record::Frames { new, .. } => 1 + new.len(),
             Record::Stack { inner_first } => 1 + inner_first.len(),
-            Record::Alloc { .. } => 2,
+            Record::Alloc { .. } | Record::Rate(_) => 2,
             Record::Time(_)
             | Record::RepeatFrame { .. }
             | Record::SmallAlloc { .. }
@@ -127,6 +131,12 @@ impl<'a> Record<'a> {
                 *first = alloc_word(source, part, samples);
                 let (second, rest) = rest.split_first_mut()?;
                 *second = length;
+                return Some(rest);
+            }
+            Record::Rate(bits) => {
+                *first = RATE;
+                let (second, rest) = rest.split_first_mut()?;
+                *second = bits;
                 return Some(rest);
             }
             Record::Frames { keep, new } => {
@@ -178,6 +188,7 @@ impl<'a> Record<'a> {
             },
             STACK => Record::Stack { inner_first: take_frames(words, payload as usize)? },
             REPEAT_FRAME => Record::RepeatFrame { times: payload as usize },
+            RATE => Record::Rate(*words.next()?),
             PROMOTE.. => {
                 let word = EndWord::from_word(first);
                 Record::End(word.end(), word.blocks())

@@ -81,6 +81,12 @@ pub(crate) struct YoungHit {
 /// One mutator.
 pub(crate) struct Mutator {
     gaps: Gaps,
+    /// The bits of the rate by which the next sample in the young heap was placed, and the next one
+    /// outside it. Each takes up a new rate where its gap is drawn anew anyway: after a sample, or
+    /// where the young pointer has moved. That point depends on nothing that comes after it, and
+    /// gaps are memoryless: each word is sampled at exactly one of the rates.
+    young_rate: u64,
+    countdown_rate: u64,
     young: YoungSamples,
     young_blocks: YoungBlocks,
     stopwatch: Stopwatch,
@@ -100,7 +106,7 @@ impl Mutator {
         if !session.is_live() {
             return Err(Failure::Off);
         }
-        let options = &session.options;
+        let (options, rate) = (&session.options, session.rate());
         let backtraces = Backtraces::new(source, options.max_frames, options.native_frames)
             .ok_or(Failure::Memory)?;
         let blocks = Generations::new().ok_or(Failure::Memory)?;
@@ -125,9 +131,14 @@ impl Mutator {
             tags: None,
             lane,
             number: registered.number,
+            rate: rate.bits(),
+            // Another mutator may have had the lane, at another rate.
+            known_rate: if options.rotation.is_some() { 0 } else { rate.bits() },
         };
         let mut mutator = Mutator {
-            gaps: Gaps::new(session.rate(), options.seed, registered.stream),
+            gaps: Gaps::new(rate, options.seed, registered.stream),
+            young_rate: rate.bits(),
+            countdown_rate: rate.bits(),
             young: YoungSamples::NONE,
             young_blocks: YoungBlocks::new(options),
             stopwatch: session.stopwatch,
@@ -158,11 +169,15 @@ impl Mutator {
 
     /// The value with which the countdown starts.
     pub(crate) fn countdown(&mut self) -> isize {
+        self.countdown_rate = self.recorder.lane.state.rate_bits();
+        self.gaps.use_rate(self.countdown_rate);
         Countdown::start(&mut self.gaps)
     }
 
     /// The host has moved the young pointer. Returns the limit to install.
     pub(crate) fn renew(&mut self, pointer: usize, start: usize) -> usize {
+        self.young_rate = self.recorder.lane.state.rate_bits();
+        self.gaps.use_rate(self.young_rate);
         self.young.renew(&mut self.gaps, pointer, start);
         if self.is_live() { self.young.limit() } else { start }
     }
@@ -183,6 +198,8 @@ impl Mutator {
         }
         let mut hook = self.enter(registers);
         let mut recorded = Ok(());
+        self.gaps.use_rate(self.young_rate);
+        self.recorder.rate = self.young_rate;
         let Mutator { gaps, young, young_blocks, suspended, recorder, .. } = self;
         let &mut YoungBlocks { header_bytes, has_parts } = young_blocks;
         let records_part = has_parts && parts.len() > 1;
@@ -197,6 +214,9 @@ impl Mutator {
             recorded = recorded.and(block);
         });
         self.leave_alloc(&hook);
+        if self.recorder.lane.state.rate_bits() != self.young_rate {
+            self.renew(pointer, self.young.start());
+        }
         Ok(YoungHit { limit: self.young.limit(), recorded })
     }
 
@@ -225,17 +245,23 @@ impl Mutator {
             return Ok(());
         }
         if words > MAX_WORDS {
-            *left = Countdown::start(&mut self.gaps);
+            *left = self.countdown();
             return Err(Failure::Option);
         }
+        let rate = self.countdown_rate;
+        self.gaps.use_rate(rate);
         let Some(samples) = Countdown::hit(&mut self.gaps, left, words) else {
-            *left = Countdown::start(&mut self.gaps);
+            *left = self.countdown();
             return Err(Failure::Order);
         };
+        if self.recorder.lane.state.rate_bits() != rate {
+            *left = self.countdown();
+        }
         if self.suspended != 0 {
             return Ok(());
         }
         let mut hook = self.enter(registers);
+        self.recorder.rate = rate;
         let block = SampledBlock { source, address, words, samples, tracked, part: Part::NONE };
         let outcome = self.recorder.record_alloc(&mut hook, &block);
         self.leave_alloc(&hook);

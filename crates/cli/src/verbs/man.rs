@@ -156,7 +156,7 @@ const OF_OUTPUT: [(&str, &str); 3] = [
 fn environment(command: &Command) -> Roff {
     let (runs, prints) = match command.get_name() {
         "run" => (true, false),
-        "man" | "completions" | "snapshot" => (false, false),
+        "man" | "completions" | "snapshot" | "rotate" | "rate" => (false, false),
         _ => (command.has_subcommands(), true),
     };
     let mut section = Roff::new();

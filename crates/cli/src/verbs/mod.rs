@@ -18,6 +18,7 @@ mod info;
 mod leaks;
 mod man;
 mod mark;
+mod next_part;
 mod probes;
 mod ps;
 mod recode;
@@ -62,6 +63,8 @@ verbs! {
     mark::Mark,
     flush::Flush,
     snapshot::Snapshot,
+    next_part::Rotate,
+    next_part::Rate,
     heap::Heap,
     heap_diff::HeapDiff,
     report::Report,

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use heaptap_control::journal::Statistics;
 use heaptap_report::figures::Unseen;
 use heaptap_report::figures::units::{bytes, count};
 use heaptap_trace::{CutReason, CutShort, EventKind};
@@ -31,6 +32,8 @@ pub(super) struct EndedRun<'a> {
     pub(super) only: &'a [OsString],
     /// The rate that was asked for.
     pub(super) rate: f64,
+    /// Each trace is a series of files.
+    pub(super) is_series: bool,
 }
 
 impl EndedRun<'_> {
@@ -40,6 +43,9 @@ impl EndedRun<'_> {
         match processes {
             [] => untraced::message(self.program, self.only, journal).iter().for_each(|it| say(it)),
             _ if quiet && journal.is_complete() => {}
+            _ if self.is_series => {
+                return processes.iter().for_each(|process| say(&line_of_series(process)));
+            }
             [process] => say(&line(process, self.rate)),
             _ => self.summarise(processes),
         }
@@ -160,6 +166,27 @@ fn line(process: &Process, rate: f64) -> String {
         None if is_special(&process.file) => format!("{name}: {end}; its reader has the trace"),
         None => format!("{name}: nothing can be read of the trace; see heaptap check"),
     }
+}
+
+/// The line of a trace that is a series of files, of which some may have been removed. What was
+/// estimated depends on the rates of all: a report says it.
+fn line_of_series(process: &Process) -> String {
+    let directory = process.file.parent().unwrap_or(Path::new("/"));
+    let name = escape::path(directory);
+    let counted = |counted: &Statistics| {
+        let taken = count(counted.samples, "sample", "samples");
+        let size = bytes(counted.bytes as f64);
+        format!("{taken} taken, {} dropped, {size} of traces", counted.dropped)
+    };
+    let end = match &process.end {
+        End::Orderly(statistics) => counted(statistics),
+        End::WriteFailed(statistics) => {
+            format!("the last file is cut short: {}", counted(statistics))
+        }
+        End::Flushed => "ended by _exit or exec".into(),
+        End::Abrupt => "ended abruptly: the last moments are missing".into(),
+    };
+    format!("a series of files in {name}: {end}; for details: heaptap report {name}")
 }
 
 /// The line of a trace that could not be written to its end: no total is known.
@@ -325,7 +352,6 @@ impl Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_control::journal::Statistics;
 
     fn process(file: &str, end: End) -> Process {
         Process { pid: 7, file: file.into(), end }

@@ -18,7 +18,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueHint};
-use heaptap_settings::{self as settings, Syntax, Trigger, VARIABLES, Variable, file_name};
+use heaptap_settings::{
+    self as settings, Rotation, Syntax, Trigger, VARIABLES, Variable, file_name,
+};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
@@ -35,6 +37,7 @@ use crate::text::escape;
   heaptap run --follow -o 'traces/%e-%p.ctf' -- make
   heaptap run --snapshot exit --snapshot every:10m -- ./server
   heaptap run --listen -- ./server
+  heaptap run --rotate 100MB,24h --keep 20 -o traces/server.ctf -- ./server
 
 Exit status:
   0    the program's own status, whatever it is
@@ -52,6 +55,13 @@ pub(crate) struct Run {
     #[arg(short, long, value_name = "RATE", value_parser = rate)]
     #[arg(help = help_of(&settings::RATE), default_value = default_of(&settings::RATE))]
     rate: f64,
+
+    #[arg(long, value_name = "WHEN", value_parser = rotation, help = help_of(&settings::ROTATE))]
+    rotate: Option<String>,
+
+    #[arg(long, value_name = "N", value_parser = keep, requires = "rotate")]
+    #[arg(help = format!("{}. Default: {}", help_of(&settings::KEEP), settings::KEEP.default))]
+    keep: Option<u64>,
 
     #[arg(long, value_name = "N", value_parser = frames)]
     #[arg(help = format!("{}. {FRAMES_TIP}", help_of(&settings::FRAMES)))]
@@ -133,7 +143,7 @@ fn help_of(variable: &Variable) -> String {
         Syntax::File | Syntax::Word(_) | Syntax::Flag | Syntax::Names => {
             variable.meaning.to_owned()
         }
-        Syntax::Number { .. } | Syntax::Integer { .. } | Syntax::Triggers => {
+        Syntax::Number { .. } | Syntax::Integer { .. } | Syntax::Triggers | Syntax::Rotation => {
             format!("{} ({})", variable.meaning, variable.syntax)
         }
     }
@@ -154,6 +164,16 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn frames(text: &str) -> Result<u64, String> {
     settings::FRAMES.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
+fn keep(text: &str) -> Result<u64, String> {
+    settings::KEEP.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
+/// When the trace goes on in another file, as it is typed.
+fn rotation(text: &str) -> Result<String, String> {
+    let parsed = Rotation::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::ROTATE.syntax))
 }
 
 fn probes_limit(text: &str) -> Result<u64, String> {
@@ -218,12 +238,23 @@ impl Run {
         signals.child_ended();
         let said = journal.read();
         if refusal.is_none() && is_traced {
-            let run = closing::EndedRun { program: &shown, only: &self.only, rate: self.rate };
+            let run = closing::EndedRun {
+                program: &shown,
+                only: &self.only,
+                rate: self.rate,
+                is_series: self.is_series(),
+            };
             run.print(&said, self.quiet);
         }
         drop(journal);
         let is_complete = refusal.is_none() && (said.is_complete() || !is_traced);
         end_like(status, self.keep_status || is_complete)
+    }
+
+    /// Whether the program goes on in further files.
+    fn is_series(&self) -> bool {
+        let rotation = settings::ROTATE.find_rotation(|name| std::env::var_os(name));
+        self.rotate.is_some() || rotation.is_ok_and(|rotation| rotation.is_some())
     }
 
     /// The names of the files that the program is to write.
@@ -245,6 +276,8 @@ impl Run {
         let inherited = VARIABLES.iter().filter(|variable| match variable.option {
             Some(option) => match option.long {
                 "frames" => self.frames.is_none(),
+                "rotate" => self.rotate.is_none(),
+                "keep" => self.keep.is_none(),
                 "only" => self.only.is_empty(),
                 "seed" => self.seed.is_none(),
                 "snapshot" => self.snapshot.is_empty(),
@@ -297,6 +330,8 @@ impl Run {
         let values = [
             (settings::FILE, traced(&files.trace)),
             (settings::RATE, Some(self.rate.to_string().into())),
+            (settings::ROTATE, self.rotate.clone().map(OsString::from)),
+            (settings::KEEP, number(self.keep)),
             (settings::JOURNAL, traced(journal)),
             (settings::FOLLOW, flag(self.follow)),
             (settings::ONLY, only),

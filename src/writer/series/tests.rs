@@ -1,0 +1,273 @@
+//! A series as a whole: what a program does is read from the parts, from any of them on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use heaptap_trace::{
+    Encoder, EventKind, EventSource, Limits, LiveSink as _, LocationList, Mode, PartSource,
+    SeriesReader, SeriesSummary, Source, Stream, TraceFormat, TraceInfo, WriteError,
+    open_in_time_order, series_name,
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::queue::{BlockId, BlockRun, Part, Record};
+use crate::writer::context::Context;
+use crate::writer::trace_file::{NewFile, TraceFile};
+
+/// A tick is a microsecond.
+struct Ticks;
+
+impl Locate for Ticks {
+    fn locate(&mut self, _: u64, _: &mut LocationList) {}
+}
+
+impl Context for Ticks {
+    fn observe_time(&mut self) {}
+
+    fn micros(&mut self, ticks: u64) -> u64 {
+        1_000 + ticks
+    }
+
+    fn now(&mut self) -> u64 {
+        1_000
+    }
+
+    fn part_code(&mut self, return_address: u64, _: Part) -> u64 {
+        return_address
+    }
+
+    fn write_failed(&mut self, _: &std::ffi::OsStr, error: &WriteError) {
+        panic!("{error}");
+    }
+}
+
+fn info(sample_rate: f64, start_time: u64) -> TraceInfo {
+    TraceInfo {
+        sample_rate,
+        word_size: 64,
+        executable: b"test".to_vec(),
+        host: b"here".to_vec(),
+        runtime_params: Vec::new(),
+        pid: 1,
+        context: Vec::new(),
+        start_time,
+        domain: 0,
+    }
+}
+
+/// What becomes of a block.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Life {
+    birth: u64,
+    promotion: Option<u64>,
+    death: Option<u64>,
+    samples: u64,
+    stack: Vec<u64>,
+    rate: f64,
+}
+
+/// A program whose trace is a series.
+struct Program {
+    file: TraceFile<Encoder<PartOutput>>,
+    parts: Vec<PathBuf>,
+    time: u64,
+    /// By lane: how many blocks it has had, its rate, and its last stack.
+    lanes: [(u64, f64); 2],
+    alive: Vec<BlockId>,
+    lives: BTreeMap<u64, Life>,
+    /// The lives at the beginning of each part.
+    before: Vec<BTreeMap<u64, Life>>,
+}
+
+impl Program {
+    fn new(directory: &Path, format: TraceFormat) -> Program {
+        let files = PartFiles::new(directory.join("s.ctf").as_os_str(), 1000).unwrap();
+        let series = Series::new(SharedFiles::new(files), RotationLimits::default(), [7; 16]);
+        let mut series = Box::new(series);
+        let claimed = series.claim().unwrap();
+        let out = series.open(&claimed.trace).unwrap();
+        let parts = vec![claimed.trace.clone()];
+        series.begin_part(claimed, 0.5, 1_000, 0, &mut Ticks).unwrap();
+        let first = NewFile { out, info: info(0.5, 1_000), late_params: None };
+        let file = TraceFile::new(format, first, Some(series)).unwrap();
+        let lanes = [(0, 0.5); 2];
+        let (alive, lives, before) = (Vec::new(), BTreeMap::new(), vec![BTreeMap::new()]);
+        let mut program = Program { file, parts, time: 0, lanes, alive, lives, before };
+        (0..2).for_each(|lane| program.record(lane, Record::Rate(0.5_f64.to_bits())));
+        program
+    }
+
+    fn record(&mut self, lane: u16, record: Record<'_>) {
+        let mut words = vec![0; record.len()];
+        record.encode(&mut words).unwrap();
+        assert_eq!(self.file.apply_all(lane, &words, &mut Ticks).unwrap(), words.len());
+    }
+
+    fn next_part(&mut self, rate: f64) {
+        self.file.flush(&mut Ticks).unwrap();
+        let (start, used) = (1_000 + self.time, self.file.free_id());
+        let series = self.file.series.as_mut().unwrap();
+        let claimed = series.claim().unwrap();
+        let (trace, before) = series.begin_part(claimed, rate, start, used, &mut Ticks).unwrap();
+        let out = series.open(&trace).unwrap();
+        let new = NewFile { out, info: info(rate, start), late_params: None };
+        self.file.rotate(new).unwrap().end(start, &mut Ticks).unwrap();
+        self.file.series.as_mut().unwrap().end_before(before, start).unwrap();
+        self.parts.push(trace);
+        self.before.push(self.lives.clone());
+    }
+
+    /// Does one of the things that a program does.
+    fn step(&mut self, kind: u8, lane: u16, number: u64, one_lane: bool) {
+        const RATES: [f64; 3] = [0.5, 1e-3, 0.1];
+        let lane = if one_lane { 0 } else { lane };
+        self.time += 1;
+        match kind {
+            0 => self.next_part(self.file.rate()),
+            1 => self.next_part(RATES[number as usize % 3]),
+            2 => {
+                let rate = self.file.rate();
+                self.lanes[usize::from(lane)].1 = rate;
+                self.record(lane, Record::Rate(rate.to_bits()));
+            }
+            3..=6 if !self.alive.is_empty() => self.end(kind, lane, number as usize),
+            _ => self.alloc(lane, number),
+        }
+    }
+
+    fn end(&mut self, kind: u8, lane: u16, number: usize) {
+        let at = number % self.alive.len();
+        let (block, time) = (self.alive[at], 1_000 + self.time);
+        let life = self.lives.get_mut(&block.to_bits()).unwrap();
+        let end = if kind == 3 { End::Promote } else { End::Collect };
+        match end {
+            End::Promote if life.promotion.is_some() => return,
+            End::Promote => life.promotion = Some(time),
+            End::Collect => {
+                life.death = Some(time);
+                self.alive.remove(at);
+            }
+        }
+        self.record(lane, Record::Time(self.time));
+        self.record(lane, Record::End(end, BlockRun { first: block, count: 1 }));
+    }
+
+    fn alloc(&mut self, lane: u16, number: u64) {
+        let stack: Vec<u64> = (1..=number % 5 + 1).map(|at| 10 * at + number % 3).collect();
+        let samples = 1 + number % 4;
+        self.record(lane, Record::Time(self.time));
+        self.record(lane, Record::Frames { keep: 0, new: &stack });
+        let (source, part, length) = (Source::Minor, Part::NONE, samples + 1);
+        self.record(lane, Record::Alloc { source, part, samples, length });
+        let (blocks, rate) = &mut self.lanes[usize::from(lane)];
+        let block = BlockId::new(lane, *blocks);
+        *blocks += 1;
+        let (birth, rate) = (1_000 + self.time, *rate);
+        let life = Life { birth, promotion: None, death: None, samples, stack, rate };
+        self.alive.push(block);
+        self.lives.insert(block.to_bits(), life);
+    }
+}
+
+/// The lives in these parts, of which the first one is read with what was alive before.
+fn read(parts: &[PathBuf]) -> Vec<Life> {
+    let mut lives: BTreeMap<u64, Life> = BTreeMap::new();
+    for (number, part) in parts.iter().enumerate() {
+        let stream = || Ok(Stream::new(File::open(part).unwrap()));
+        let trace = open_in_time_order(stream, Mode::Strict, Limits::default()).unwrap();
+        let sidecar = || {
+            let file = File::open(series_name(part.as_os_str())).unwrap();
+            SeriesReader::new(BufReader::new(file)).unwrap()
+        };
+        let summary = SeriesSummary::of(&mut sidecar()).unwrap();
+        assert!(summary.defect.is_none() && summary.is_complete);
+        let mut source = PartSource::new(trace, sidecar(), summary.first_id, number == 0);
+        loop {
+            let Some((event, _)) = source.next_located().unwrap() else { break };
+            let time = event.time;
+            let born = match event.kind {
+                EventKind::Alloc(block) => {
+                    let (samples, stack) = (block.samples, block.backtrace.frames.to_vec());
+                    Some((block.id, Life { birth: time, samples, stack, ..Life::default() }))
+                }
+                EventKind::Promote(id) => {
+                    let life = lives.get_mut(&id).expect("it was allocated");
+                    assert!(life.promotion.replace(time).is_none() && life.death.is_none());
+                    None
+                }
+                EventKind::Collect(id) => {
+                    let life = lives.get_mut(&id).expect("it was allocated");
+                    assert!(life.death.replace(time).is_none());
+                    None
+                }
+                _ => None,
+            };
+            if let Some((id, life)) = born {
+                let life = Life { rate: source.sampled_at(), ..life };
+                assert!(lives.insert(id, life).is_none(), "block {id} comes twice");
+            }
+        }
+    }
+    ordered(lives.into_values())
+}
+
+fn ordered(lives: impl Iterator<Item = Life>) -> Vec<Life> {
+    let mut lives: Vec<Life> = lives.collect();
+    lives.sort_by_key(|life| life.birth);
+    lives
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn lives_are_whole_from_any_part_on(
+        steps in prop::collection::vec((0..24_u8, 0..2_u16, any::<u64>()), 1..200),
+        one_lane in any::<bool>(),
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let format = if one_lane { TraceFormat::Memtrace2 } else { TraceFormat::Memtrace3 };
+        let mut program = Program::new(place.path(), format);
+        for (kind, lane, number) in steps {
+            program.step(kind, lane, number, one_lane);
+        }
+        let end = 1_000 + program.time;
+        program.file.end(end, &mut Ticks).unwrap();
+        for (first, before) in program.before.iter().enumerate() {
+            // What was gone by then is not known any more.
+            let gone = |id: &u64| before.get(id).is_some_and(|life| life.death.is_some());
+            let lives = program.lives.iter().filter(|(id, _)| !gone(id));
+            let expected = ordered(lives.map(|(_, life)| life.clone()));
+            prop_assert_eq!(read(&program.parts[first..]), expected, "from part {}", first);
+        }
+    }
+}
+
+#[test]
+fn a_base_that_is_too_large_is_left_out() {
+    let place = tempfile::tempdir().unwrap();
+    let mut program = Program::new(place.path(), TraceFormat::Memtrace2);
+    for number in 0..20_000 {
+        program.time += 1;
+        program.alloc(0, number);
+    }
+    let limits = RotationLimits { bytes: Some(100_000), age: None, keep: 9 };
+    program.file.series.as_mut().unwrap().limits = limits;
+    assert!(program.file.series.as_ref().unwrap().is_due());
+    program.next_part(0.5);
+    let sidecar = series_name(program.parts[1].as_os_str());
+    let mut reader = SeriesReader::new(File::open(&sidecar).unwrap()).unwrap();
+    let summary = SeriesSummary::of(&mut reader).unwrap();
+    assert_eq!((summary.base, summary.defect), (None, None));
+    assert!(std::fs::metadata(&sidecar).unwrap().len() < 1_000);
+    // All of it is known if the part before is read.
+    (0..program.alive.len()).rev().for_each(|at| {
+        program.time += 1;
+        program.end(4, 0, at);
+    });
+    program.file.end(2_000_000, &mut Ticks).unwrap();
+    assert!(read(&program.parts).iter().all(|life| life.death.is_some()));
+}
