@@ -1,0 +1,132 @@
+"""A trace that is a series of files, and is read as one.
+
+HEAPTAP_SERIES_KILLS says how many programs are killed while they rotate: 3, and 24 in `make test-long`.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+from bench import equal, expect, scenario
+
+KILLS = int(os.environ.get("HEAPTAP_SERIES_KILLS", 3))
+ROUNDS = 30000
+
+
+def series(bench, rotate, keep=1000, name="parts/s.ctf", rate=1, **more):
+    """The variables that request a series."""
+    (bench.directory / "parts").mkdir(exist_ok=True)
+    return {**bench.preload(name, rate), "HEAPTAP_ROTATE": rotate, "HEAPTAP_KEEP": keep, **more}
+
+
+def parts(bench):
+    return sorted(path for path in (bench.directory / "parts").iterdir() if path.suffix == ".ctf")
+
+
+def question(bench, verb, *files, code=(0,)):
+    command = [bench.heaptap, *verb.split(), "--json", *map(str, files)]
+    answer = subprocess.run(command, capture_output=True, timeout=300)
+    expect(answer.returncode in code, f"{verb}: {answer.returncode}, {answer.stderr.decode()[-500:]}")
+    return json.loads(answer.stdout)
+
+
+def sizes(bench, *files, metrics=("allocated", "promoted", "peak", "live")):
+    """What a report says, without what depends on time."""
+    found = {}
+    for metric in metrics:
+        report = question(bench, f"report --metric {metric} --top 1000", *files)
+        found[metric] = report["table"]["rows"], report["table"]["total"]
+        found["totals"] = {key: report["totals"][key] for key in
+                           ("allocated", "external", "peak", "live_at_peak", "live", "live_young", "promotion")}
+        found["survivors"] = report["totals"]["survivors"]
+    return found
+
+
+def remove(part):
+    for suffix in ("", ".series", ".probes"):
+        if os.path.exists(f"{part}{suffix}"):
+            os.remove(f"{part}{suffix}")
+
+
+def all_sound(bench):
+    for part in parts(bench):
+        bench.sound(f"parts/{part.name}")
+        expect(os.path.exists(f"{part}.series"), f"{part.name} has no sidecar")
+
+
+@scenario
+def a_series_has_the_figures_of_one_trace(bench):
+    for drops in (0, 1):
+        bench.run("rotated", ROUNDS, 0, drops, env=series(bench, "600KB"))
+        expect(len(parts(bench)) >= 20, f"{len(parts(bench))} parts")
+        all_sound(bench)
+        found = sizes(bench, bench.path("parts"))
+        # Where the first collection comes depends on addresses: runs are of two or three kinds.
+        for _ in range(20):
+            bench.run("rotated", ROUNDS, 0, drops, env=bench.preload("one.ctf"))
+            expected = sizes(bench, bench.path("one.ctf"))
+            if expected == found:
+                break
+        equal(found, expected, "the report of the series")
+        # What is alive is known without the oldest parts.
+        for part in parts(bench)[:-4]:
+            remove(part)
+        only = ("live",)
+        equal(sizes(bench, bench.path("parts"), metrics=only)["live"],
+              sizes(bench, bench.path("one.ctf"), metrics=only)["live"], "what is alive, without the oldest parts")
+        for part in parts(bench):
+            remove(part)
+
+
+@scenario
+def a_leak_is_found_whose_first_parts_are_gone(bench):
+    bench.run("rotated", 25000, 0.01, env=series(bench, "500KB", keep=6))
+    numbers = [int(part.name.split(".")[1]) for part in parts(bench)]
+    expect(len(numbers) <= 6 and numbers[0] > 4, f"the parts {numbers} are kept")
+    all_sound(bench)
+    found = question(bench, "leaks", bench.path("parts"))
+    expect(any("leak" in json.dumps(leak) for leak in found["leaks"]), f"leaks: {json.dumps(found)[:2000]}")
+
+
+@scenario
+def what_is_killed_while_it_rotates_is_sound(bench):
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for _ in range(KILLS):
+        with subprocess.Popen([bench.program("rotated"), "100000000"], cwd=bench.directory, stdout=subprocess.DEVNULL,
+                              env=bench.environment(series(bench, "300KB", keep=8))) as program:
+            time.sleep(0.3 + chance.random())
+            program.send_signal(signal.SIGKILL)
+        expect(len(parts(bench)) <= 8, f"{len(parts(bench))} parts are kept")
+    # The last part of each process is cut short, and says so.
+    for part in parts(bench):
+        check = subprocess.run([bench.heaptap, "check", "--strict", part], capture_output=True)
+        said = (check.stdout + check.stderr).decode()
+        expect(check.returncode == 0, f"{part.name}: {said[-500:]}")
+    whole = question(bench, "report --metric allocated --top 0", bench.path("parts"), code=(0, 1))
+    each = [question(bench, "report --top 0", part) for part in parts(bench) if os.path.getsize(part)]
+    samples = sum(report["totals"]["samples"] for report in each)
+    equal(whole["totals"]["samples"], samples, "samples of the series, and of its parts")
+
+
+@scenario
+def estimates_hold_over_changes_of_the_rate(bench):
+    bench.run("rotated", 40000, 0, env=bench.preload("one.ctf"))
+    truth = question(bench, "report --top 0", bench.path("one.ctf"))["totals"]["allocated"]["bytes"]
+    environment = series(bench, "asked", rate=1e-2, HEAPTAP_LISTEN=1)
+    with subprocess.Popen([bench.program("rotated"), "40000", "0.002"], cwd=bench.directory, stdout=subprocess.PIPE,
+                          env=bench.environment(environment)) as program:
+        program.stdout.readline()
+        for rate in ("1e-3", "0.1", "1e-2"):
+            time.sleep(0.2)
+            subprocess.run([bench.heaptap, "rate", str(program.pid), rate], check=True, capture_output=True)
+        program.communicate(timeout=300)
+    equal(len(parts(bench)), 4, "parts")
+    all_sound(bench)
+    found = question(bench, "report --top 0", bench.path("parts"))["totals"]["allocated"]
+    off = (found["bytes"] - truth) / found["error"]
+    expect(abs(off) < 4.5, f"{found} is {off:.1f} standard errors from {truth}")
