@@ -240,8 +240,17 @@ typedef struct heaptap_options {
   heaptap_locate_fn locate;
   /* Passed to `locate`. */
   void *locate_host;
+  /* The trace is a series of files, each of which has at most so many bytes, its sidecars
+   * included; from 64,000. 0: no limit. */
+  uint64_t rotate_bytes;
+  /* The trace is a series of files, each of which covers at most so many seconds. 0: no limit. */
+  uint32_t rotate_seconds;
+  /* The trace is a series of files, of which so many are kept, from 2 to 1,000,000. Without a
+   * limit for a file the next one begins with `heaptap_tracer_next_part` only. Default, if
+   * there is one: 20. If all three are 0 the trace is one file. */
+  uint32_t keep;
   /* Must be zero. */
-  uint8_t reserved[64];
+  uint8_t reserved[48];
 } heaptap_options;
 
 /* The top of the managed stack. Its layout never changes. */
@@ -525,6 +534,7 @@ heaptap_status heaptap_tracer_start(const struct heaptap_options *options,
  *
  * If `HEAPTAP_TIMELINE` is 1, figures of the process are recorded over time beside the trace.
  * `HEAPTAP_PROBES_LIMIT` is how large the file of probes and time line may become.
+ * `HEAPTAP_ROTATE` makes the trace a series of files, of which `HEAPTAP_KEEP` are kept.
  * If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
  * snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
  * a trace. Starts a thread for each of the first two. */
@@ -545,12 +555,20 @@ heaptap_status heaptap_tracer_stop(struct heaptap_tracer *tracer);
  * exit handlers. Otherwise events reach the file at least every 100 ms. */
 heaptap_status heaptap_tracer_flush(struct heaptap_tracer *tracer);
 
+/* Begins the next file of a trace that is a series (`rotate_bytes`, `rotate_seconds` and `keep` in
+ * `heaptap_options`). From then on samples are taken at `rate`; 0 stays at the one before. All
+ * files of the series are read as one trace.
+ *
+ * Any thread, not inside a hook. `HEAPTAP_STATUS_ORDER`: the trace is one file. */
+heaptap_status heaptap_tracer_next_part(struct heaptap_tracer *tracer, double rate);
+
 /* Ends the current file and continues in `file`, which gets the blocks that are
  * sampled from now on. What happens later to blocks in the old file is recorded
  * in neither.
  *
  * Any thread, not inside a hook. If the call fails, the trace continues in the
- * old file. */
+ * old file. `HEAPTAP_STATUS_ORDER`: the trace is a series, which has names of its own:
+ * `heaptap_tracer_next_part`. */
 heaptap_status heaptap_tracer_rotate(struct heaptap_tracer *tracer, const char *file);
 
 /* Writes the label with this name to `*label`. The same name gives the same

@@ -34,7 +34,7 @@ use crate::sys::output::Output;
 use crate::sys::part_files::PartFiles;
 use crate::writer::output::TraceOutput;
 use live_blocks::{Birth, LiveBlocks};
-pub(in crate::writer) use records::SeriesLane;
+pub(crate) use records::SeriesLane;
 use sidecar::PartSidecar;
 
 /// When a new part begins, besides when somebody asks for one, and how much is kept.

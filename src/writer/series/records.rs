@@ -12,18 +12,18 @@ use crate::writer::context::Context;
 use crate::writer::lane::{Lane, OtherLanes};
 
 /// A lane of the series while its records are read.
-pub(in crate::writer) struct SeriesLane<'a, D> {
-    pub(in crate::writer) number: u16,
-    pub(in crate::writer) lane: &'a mut Lane,
-    pub(in crate::writer) others: OtherLanes<'a>,
-    pub(in crate::writer) domain: D,
-    pub(in crate::writer) series: &'a mut Series,
+pub(crate) struct SeriesLane<'a, D> {
+    pub(crate) number: u16,
+    pub(crate) lane: &'a mut Lane,
+    pub(crate) others: OtherLanes<'a>,
+    pub(crate) domain: D,
+    pub(crate) series: &'a mut Series,
 }
 
 impl<D: DomainSink> SeriesLane<'_, D> {
     /// Writes the records in the lane's `words`: see
     /// [`TraceFile::apply_all`](crate::writer::trace_file::TraceFile::apply_all).
-    pub(in crate::writer) fn apply_all(
+    pub(crate) fn apply_all(
         &mut self,
         words: &[u64],
         context: &mut impl Context,

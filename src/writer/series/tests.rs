@@ -151,6 +151,8 @@ impl Program {
                 self.alive.remove(at);
             }
         }
+        // Only the domain that allocated a block promotes it.
+        let lane = if end == End::Promote { block.lane() } else { lane };
         self.record(lane, Record::Time(self.time));
         self.record(lane, Record::End(end, BlockRun { first: block, count: 1 }));
     }
