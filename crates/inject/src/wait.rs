@@ -1,0 +1,283 @@
+//! An injection from beginning to end.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::examine::{examine, refused, tracer};
+use crate::library::{self, Placed};
+use crate::process::Process;
+use crate::refusal::Refusal;
+use crate::runtime::NotNow;
+use crate::site::{Obstacle, Site, Target, myself, now};
+use crate::stopped::{NotStopped, Stopped, while_stopped};
+use crate::stub::{Header, Status, Strings};
+
+/// This process injects into one program at a time. So what it finds in a program that names this
+/// process is from an earlier injection.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// How often the state is looked at.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long a moment is awaited at which something can be written or erased: other attachers
+/// and short stops of threads pass, a debugger does not.
+const SHORT: Duration = Duration::from_millis(500);
+
+/// The stub's own deadline is later than ours by this much, in seconds, so that ours decides.
+const GRACE: u64 = 2;
+
+/// How long the library's entry may run once it has begun, beyond the timeout.
+const ENTRY: Duration = Duration::from_secs(10);
+
+/// What is to be loaded and called.
+#[derive(Clone, Copy, Debug)]
+pub struct Injection<'a> {
+    /// The absolute path of a shared library.
+    pub library: &'a Path,
+    /// Its function: `int entry(const char *argument)`. It is called under the master lock, at the
+    /// beginning of a minor collection, on a stack of 1 MiB, with the thread's signal mask as
+    /// it was. It returns before the collection goes on, and must not run OCaml code.
+    pub entry: &'a str,
+    /// What the function is given. Gone when it returns.
+    pub argument: &'a str,
+    /// How long to wait until the program calls it.
+    pub timeout: Duration,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Injected {
+    /// What the entry has returned.
+    pub result: i32,
+    /// How long all threads stood still, the longest time.
+    pub stopped: Duration,
+    /// From the call of [`inject`] to the entry's return.
+    pub took: Duration,
+    /// Whether the program's text is as in its file again. If not, unused code is left behind it,
+    /// which the next injection clears away.
+    pub restored: bool,
+}
+
+/// Loads a library into a process and calls its entry, once.
+///
+/// # Errors
+/// A refusal says why it was not called, and what to do. The program then goes on as if nothing
+/// had happened, unless [`Refusal::StillRunning`], [`Refusal::NotLoaded`] or
+/// [`Refusal::NoEntry`] say what did.
+pub fn inject(pid: i32, injection: &Injection<'_>) -> Result<Injected, Refusal> {
+    let begin = Instant::now();
+    check_strings(injection)?;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let target = settled(pid)?;
+    let placed = library::place(pid, &target.maps, injection.library)?;
+    let mut attempt = Attempt { target: &target, begin, stopped: Duration::ZERO };
+    let outcome = attempt.run(injection, &placed);
+    if matches!(outcome, Err(Refusal::StillRunning { .. })) {
+        placed.keep();
+    }
+    outcome
+}
+
+fn check_strings(injection: &Injection<'_>) -> Result<(), Refusal> {
+    let check = |what, bytes: &[u8]| {
+        let is_good = !bytes.contains(&0) && bytes.len() < 4096;
+        is_good.then_some(()).ok_or(Refusal::BadString { what })
+    };
+    check("the library's path", injection.library.as_os_str().as_bytes())?;
+    check("the entry's name", injection.entry.as_bytes())?;
+    check("the command", injection.argument.as_bytes())?;
+    let is_absolute = injection.library.is_absolute();
+    is_absolute.then_some(()).ok_or(Refusal::BadString { what: "the library's path" })
+}
+
+/// Examines the process. One that is starting becomes what it is within a moment.
+fn settled(pid: i32) -> Result<Target, Refusal> {
+    let deadline = Instant::now() + SHORT;
+    loop {
+        match examine(pid) {
+            Err(Refusal::NotStarted) if Instant::now() < deadline => sleep(LOOK),
+            found => return found,
+        }
+    }
+}
+
+/// One injection into one program.
+struct Attempt<'a> {
+    target: &'a Target,
+    begin: Instant,
+    /// The longest stop.
+    stopped: Duration,
+}
+
+impl Attempt<'_> {
+    fn run(&mut self, injection: &Injection<'_>, placed: &Placed) -> Result<Injected, Refusal> {
+        let strings = Strings {
+            library: &placed.path,
+            entry: injection.entry.as_bytes(),
+            argument: injection.argument.as_bytes(),
+        };
+        let site = self.arm(strings, injection.timeout)?;
+        let header = self.outcome(site, injection.timeout)?;
+        let took = self.begin.elapsed();
+        let message = self.message(&header);
+        let restored = self.erase(site);
+        match header.status {
+            Status::Returned => {
+                Ok(Injected { result: header.result, stopped: self.stopped, took, restored })
+            }
+            Status::NotLoaded => Err(Refusal::NotLoaded { message }),
+            Status::NoEntry => Err(Refusal::NoEntry { message }),
+            Status::NoStack => Err(Refusal::NoMemory),
+            _ => Err(Refusal::Asleep { waited: took }),
+        }
+    }
+
+    /// Writes everything, as soon as there is a moment for it.
+    fn arm(&mut self, strings: Strings<'_>, timeout: Duration) -> Result<Site, Refusal> {
+        let patience = Instant::now() + SHORT;
+        let owner = myself();
+        loop {
+            let deadline = now().saturating_add(timeout.as_secs() + GRACE);
+            let target = self.target;
+            let refusal = match self.stop(|stopped| target.arm(stopped, strings, owner, deadline)) {
+                Ok(Ok(site)) => return Ok(site),
+                Ok(Err(obstacle)) => self.refusal(obstacle)?,
+                Err(reason) => self.not_stopped(reason)?,
+            };
+            if Instant::now() > patience {
+                return Err(refusal);
+            }
+            sleep(LOOK);
+        }
+    }
+
+    /// Waits until the stub has finished. Takes everything back if it does not begin.
+    fn outcome(&mut self, site: Site, timeout: Duration) -> Result<Header, Refusal> {
+        let deadline = self.begin + timeout;
+        let mut next_poke = Instant::now() + LOOK;
+        let mut pause = LOOK;
+        loop {
+            let Some(header) = self.target.header(site.state) else { return Err(self.gone()) };
+            let now = Instant::now();
+            if header.status.is_over() {
+                return Ok(header);
+            }
+            if header.status == Status::Armed && now >= deadline {
+                return self.take_back(site);
+            }
+            if now >= deadline + ENTRY {
+                return Err(Refusal::StillRunning { waited: self.begin.elapsed() });
+            }
+            if header.status == Status::Armed && now >= next_poke {
+                pause = (pause * 2).min(Duration::from_millis(200));
+                next_poke = now + pause;
+                self.poke_again();
+            }
+            sleep(LOOK);
+        }
+    }
+
+    /// Repeats the request, if the program has undone it. Another look follows if this fails.
+    fn poke_again(&mut self) {
+        let Target { runtime, memory, .. } = self.target;
+        if !runtime.is_request_lost(memory) {
+            return;
+        }
+        let _ =
+            self.stop(|stopped| runtime.moment(memory).map(|moment| moment.poke(memory, stopped)));
+    }
+
+    /// Takes everything back, unless the stub begins before all threads stand still.
+    fn take_back(&mut self, site: Site) -> Result<Header, Refusal> {
+        let target = self.target;
+        let patience = Instant::now() + ENTRY;
+        let back = |stopped: &Stopped| {
+            let is_back = target.disarm(stopped, site)?;
+            if let (true, Ok(moment)) = (is_back, target.runtime.moment(&target.memory)) {
+                moment.settle(&target.memory, stopped)?;
+            }
+            std::io::Result::Ok(is_back)
+        };
+        loop {
+            let done = self.stop(back);
+            match done {
+                // Taken back, or it has begun in this very moment.
+                Ok(Ok(_)) => return self.outcome(site, self.begin.elapsed()),
+                Ok(Err(error)) => return Err(refused(target.pid, &target.process, &error)),
+                Err(NotStopped::Gone) => return Err(self.gone()),
+                // It puts itself back when the program wakes up.
+                Err(reason) if Instant::now() > patience => return Err(self.not_stopped(reason)?),
+                Err(_) => sleep(LOOK),
+            }
+        }
+    }
+
+    /// Restores the zeros, as soon as no thread is in the code.
+    fn erase(&mut self, site: Site) -> bool {
+        let target = self.target;
+        let patience = Instant::now() + SHORT;
+        let mut pause = LOOK;
+        loop {
+            match self.stop(|stopped| target.erase(stopped, site)) {
+                Ok(Ok(true)) => return true,
+                Ok(Err(_)) | Err(NotStopped::Gone) => return false,
+                Ok(Ok(false)) | Err(_) if Instant::now() > patience => return false,
+                Ok(Ok(false)) | Err(_) => sleep(pause),
+            }
+            pause *= 2;
+        }
+    }
+
+    fn stop<T: Send>(&mut self, work: impl FnOnce(&Stopped) -> T + Send) -> Result<T, NotStopped> {
+        let (done, stopped) = while_stopped(self.target.pid, work)?;
+        self.stopped = self.stopped.max(stopped);
+        Ok(done)
+    }
+
+    fn message(&self, header: &Header) -> String {
+        let message = self.target.memory.string(header.message, 512);
+        String::from_utf8_lossy(&message).escape_debug().collect()
+    }
+
+    /// Why the memory is gone.
+    fn gone(&self) -> Refusal {
+        match Process::read(self.target.pid) {
+            Some(process) if process.start == self.target.process.start && process.is_zombie() => {
+                Refusal::Zombie
+            }
+            _ => Refusal::Ended,
+        }
+    }
+
+    /// What an obstacle means, if it passes, else as an error.
+    fn refusal(&self, obstacle: Obstacle) -> Result<Refusal, Refusal> {
+        match obstacle {
+            Obstacle::NotNow(NotNow::Gone) => Err(self.gone()),
+            Obstacle::NotNow(NotNow::Memprof) => Err(Refusal::MemprofInUse),
+            Obstacle::Busy(attacher) => Err(Refusal::Busy { attacher }),
+            Obstacle::NoRoom(strings) => Err(Refusal::NoRoom { strings }),
+            Obstacle::Hook => Err(Refusal::UnknownLayout { what: "the hook" }),
+            Obstacle::Failed(error) => Err(refused(self.target.pid, &self.target.process, &error)),
+            Obstacle::NotNow(NotNow::Unsettled) => {
+                Ok(Refusal::UnknownLayout { what: "the state of the young heap" })
+            }
+            Obstacle::Unfinished => Ok(Refusal::Unfinished),
+        }
+    }
+
+    fn not_stopped(&self, reason: NotStopped) -> Result<Refusal, Refusal> {
+        let Target { pid, process, .. } = self.target;
+        match reason {
+            NotStopped::Gone => Err(self.gone()),
+            NotStopped::Late => Ok(Refusal::DoesNotStop),
+            NotStopped::Failed(error) => Err(refused(*pid, process, &error)),
+            NotStopped::Denied => {
+                let denied = std::io::Error::from_raw_os_error(libc::EPERM);
+                Ok(tracer(*pid).unwrap_or_else(|| refused(*pid, process, &denied)))
+            }
+        }
+    }
+}
