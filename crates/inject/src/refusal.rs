@@ -199,7 +199,7 @@ impl fmt::Display for Refusal {
                  shorter paths",
             ),
             Refusal::NoRoom { strings: false } => {
-                write!(f, "no code of the program or the C library ends with unused space: {REMEDY}")
+                write!(f, "there is no unused space behind the program or its C library: {REMEDY}")
             }
             Refusal::CannotWrite { error } => write!(
                 f,

@@ -4,7 +4,8 @@
 //! consistent program. An attacher may be killed between any two writes. Their order is such that
 //! the program is sound after each of them:
 //!
-//! - The state is written first, then the code, then the hook: what the hook leads to is whole.
+//! - A state that is over is written first, then the code, then it is armed, then the hook: what the
+//!   hook leads to is whole, and code is never without a state that says where it is.
 //! - The hook is put back first, then the state says so, then the code goes, then the state.
 //!
 //! What a killed attacher leaves is found by the first word of a state. Until the deadline an armed
@@ -20,7 +21,10 @@ use crate::process::{self, Process};
 use crate::room::Room;
 use crate::runtime::{NotNow, Runtime};
 use crate::stopped::Stopped;
-use crate::stub::{self, CHAINED, Header, Loader, NewState, Owner, STATUS, Status, Strings};
+use crate::stub::{self, CHAINED, Header, Loader, Meant, New, Owner, STATUS, Status, Strings};
+
+/// Space for the loader's message, if there is as much.
+const MESSAGE: u64 = 256;
 
 /// How much of each stack is searched for addresses of the code: frames of signals, and calls.
 const SEARCHED_STACK: usize = 16 << 10;
@@ -53,7 +57,7 @@ pub(crate) enum Obstacle {
     Unfinished,
     /// The hook leads to something that is no code.
     Hook,
-    /// There is no space; for the state if true.
+    /// There is no space; because the strings are long if true.
     NoRoom(bool),
     Failed(io::Error),
 }
@@ -83,35 +87,25 @@ impl Target {
         for &tail in &self.room.state {
             self.clear(stopped, tail)?;
         }
+        let code_size = (stub::code().len() + strings.size()) as u64;
         let site = Site {
-            code: self.free(&self.room.code, stub::code_size()).ok_or(Obstacle::NoRoom(false))?,
+            code: self.free(&self.room.code, code_size, 0).ok_or_else(|| self.no_room())?,
             state: self
-                .free(&self.room.state, strings.state_size())
-                .ok_or(Obstacle::NoRoom(true))?,
+                .free(&self.room.state, Header::SIZE as u64, MESSAGE)
+                .ok_or(Obstacle::NoRoom(false))?,
         };
         let hook = self.runtime.hook;
         let earlier = self.memory.word(hook.start).ok_or(NotNow::Gone)?;
         if earlier != 0 && !self.maps.is_code(earlier) {
             return Err(Obstacle::Hook);
         }
-        let state = NewState {
-            address: site.state.start,
-            stub: site.code.start,
-            stub_size: stub::code_size(),
-            hook: hook.start,
-            earlier,
-            pid: self.process.own_pid,
-            deadline,
-            owner,
-            loader: self.loader,
-            strings,
-        };
-        let written = self
-            .memory
-            .write(stopped, site.state, &state.bytes())
-            .and_then(|()| self.memory.write(stopped, site.code, &stub::code(site.state.start)))
-            .and_then(|()| self.memory.write_word(stopped, hook, site.code.start))
-            .and_then(|()| moment.poke(&self.memory, stopped));
+        let pid = self.process.own_pid;
+        let meant =
+            Meant { state: site.state.start, hook: hook.start, earlier, pid, deadline, owner };
+        let written = self.write(stopped, site, meant, strings).and_then(|()| {
+            self.memory.write_word(stopped, hook, site.code.start)?;
+            moment.poke(&self.memory, stopped)
+        });
         if let Err(error) = written {
             // The reason is what counts; what cannot be written now could not be before.
             let _ = self.memory.write_word(stopped, hook, earlier);
@@ -121,11 +115,41 @@ impl Target {
         Ok(site)
     }
 
-    /// The first space of that size with zeros only.
-    fn free(&self, tails: &[Writable], size: usize) -> Option<Writable> {
-        let size = size as u64;
+    /// Whether there would be room for code with shorter strings.
+    fn no_room(&self) -> Obstacle {
+        let usual = (stub::code().len() + Meant::SIZE + 256) as u64;
+        Obstacle::NoRoom(self.free(&self.room.code, usual, 0).is_some())
+    }
+
+    /// Writes code and state, armed.
+    fn write(
+        &self,
+        stopped: &Stopped,
+        site: Site,
+        meant: Meant,
+        strings: Strings<'_>,
+    ) -> io::Result<()> {
+        let Site { code, state } = site;
+        let new = New {
+            code: code.start,
+            code_size: code.size,
+            state: state.start,
+            state_size: state.size,
+            constants: code.start + stub::code().len() as u64,
+            meant,
+            loader: self.loader,
+            strings,
+        };
+        self.memory.write(stopped, state, &new.state())?;
+        self.memory.write(stopped, code, &[stub::code(), &new.constants()].concat())?;
+        self.write_state(stopped, site, STATUS, Status::Armed as u64)
+    }
+
+    /// The first space of that size with zeros only, and some more if there is.
+    fn free(&self, tails: &[Writable], size: u64, more: u64) -> Option<Writable> {
         let fitting = tails.iter().filter(|tail| tail.size >= size);
-        fitting.map(|tail| Writable { size, ..*tail }).find(|&range| {
+        let mut ranges = fitting.map(|tail| Writable { size: tail.size.min(size + more), ..*tail });
+        ranges.find(|&range| {
             self.memory.bytes(range).is_some_and(|bytes| bytes.iter().all(|&byte| byte == 0))
         })
     }
@@ -135,32 +159,38 @@ impl Target {
         Header::parse(&self.memory.array(state.start)?)
     }
 
+    /// What was meant by it; `None` if the code was not written, or is erased again.
+    fn meant(&self, site: Site, header: &Header) -> Option<Meant> {
+        let end = header.constants.checked_add(Meant::SIZE as u64)?;
+        let is_inside =
+            header.constants >= site.code.start && end <= site.code.start + site.code.size;
+        is_inside.then_some(())?;
+        let meant = Meant::parse(&self.memory.array(header.constants)?);
+        (meant.state == site.state.start && meant.hook == self.runtime.hook.start).then_some(meant)
+    }
+
     /// Clears away what another attacher left at the beginning of this space.
     fn clear(&self, stopped: &Stopped, tail: Writable) -> Result<(), Obstacle> {
         if tail.size < Header::SIZE as u64 {
             return Ok(());
         }
         let Some(header) = self.header(tail) else { return Ok(()) };
-        let site = self
-            .room
-            .code_at(header.stub, header.stub_size)
-            .zip(self.room.state_at(tail.start, header.state_size))
-            .map(|(code, state)| Site { code, state });
+        let code = self.room.code_at(header.code, header.code_size);
+        let state = self.room.state_at(tail.start, header.state_size);
         // If these are not places that we would have chosen, nothing is known about them.
-        let Some(site) = site.filter(|_| header.hook == self.runtime.hook.start) else {
-            return Ok(());
-        };
-        // A child that was forked meanwhile has a copy that nobody waits for.
-        let is_inherited = header.pid != self.process.own_pid;
-        if !is_inherited && is_alive(&header) {
-            return Err(Obstacle::Busy(header.owner.pid));
-        }
-        match header.status {
-            Status::Armed => {
-                self.disarm(stopped, site)?;
+        let Some((code, state)) = code.zip(state) else { return Ok(()) };
+        let site = Site { code, state };
+        if let Some(meant) = self.meant(site, &header) {
+            // A child that was forked meanwhile has a copy that nobody waits for.
+            let is_inherited = meant.pid != self.process.own_pid;
+            if !is_inherited && is_alive(&meant) {
+                return Err(Obstacle::Busy(meant.owner.pid));
             }
-            status if !status.is_over() => return Err(Obstacle::Unfinished),
-            _ => {}
+        }
+        if header.status == Status::Armed {
+            self.disarm(stopped, site)?;
+        } else if !header.status.is_over() {
+            return Err(Obstacle::Unfinished);
         }
         // If somebody else's hook calls the code for ever, it stays, and there may be other space.
         if self.erase(stopped, site)? || self.is_chained(site) {
@@ -176,10 +206,12 @@ impl Target {
         if header.status != Status::Armed {
             return Ok(false);
         }
+        let Some(meant) = self.meant(site, &header) else { return Ok(false) };
         let hook = self.runtime.hook;
-        if self.memory.word(hook.start) == Some(site.code.start) {
-            self.memory.write_word(stopped, hook, header.earlier)?;
-        } else {
+        let current = self.memory.word(hook.start);
+        if current == Some(site.code.start) {
+            self.memory.write_word(stopped, hook, meant.earlier)?;
+        } else if current != Some(meant.earlier) {
             // Somebody else has set it and may call the stub, which passes on to the earlier one.
             self.write_state(stopped, site, CHAINED, 1)?;
         }
@@ -253,13 +285,13 @@ pub(crate) fn myself() -> Owner {
 
 /// Whether another attacher may still wait for the outcome: is there, or, where it cannot be
 /// seen, has time left. This one is about to begin, so it waits for nothing.
-fn is_alive(header: &Header) -> bool {
-    let owner = header.owner;
+fn is_alive(meant: &Meant) -> bool {
+    let owner = meant.owner;
     if owner == myself() {
         return false;
     }
     if Some(owner.namespace) != process::namespace("self", "pid") {
-        return now() <= header.deadline;
+        return now() <= meant.deadline;
     }
     let process = libc::pid_t::try_from(owner.pid).ok().and_then(Process::read);
     process.is_some_and(|process| process.start == owner.start && !process.is_zombie())

@@ -122,7 +122,7 @@ impl Attempt<'_> {
         let site = self.arm(strings, injection.timeout)?;
         let header = self.outcome(site, injection.timeout)?;
         let took = self.begin.elapsed();
-        let message = self.message(&header);
+        let message = self.message(site, &header);
         let restored = self.erase(site);
         match header.status {
             Status::Returned => {
@@ -237,8 +237,11 @@ impl Attempt<'_> {
         Ok(done)
     }
 
-    fn message(&self, header: &Header) -> String {
-        let message = self.target.memory.string(header.message, 512);
+    /// What the loader says.
+    fn message(&self, site: Site, header: &Header) -> String {
+        let room = usize::try_from(header.state_size).unwrap_or(0).min(4096);
+        let start = site.state.start + Header::SIZE as u64;
+        let message = self.target.memory.string(start, room.saturating_sub(Header::SIZE));
         String::from_utf8_lossy(&message).escape_debug().collect()
     }
 

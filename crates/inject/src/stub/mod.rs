@@ -1,45 +1,46 @@
-//! What is written into the program: the code of `stub.s`, and the state that it works on.
+//! What is written into the program: the code of `stub.s`, the constants and strings behind it, and
+//! the state that it works on.
 //!
 //! The assembler makes the code a constant of this crate, which is copied and never executed
 //! here.
 
 #![allow(unsafe_code, reason = "reads the bytes that the assembler left")]
 
-mod state;
+mod words;
 
 use std::arch::global_asm;
 use std::mem::offset_of;
 use std::sync::OnceLock;
 
-use state::Words;
-pub(crate) use state::{Header, Loader, NewState, Owner, Status, Strings};
+use words::{Constants, State};
+pub(crate) use words::{Header, Loader, Meant, New, Owner, Status, Strings};
 
 /// Offsets of two words of the state that attachers write too.
-pub(crate) const STATUS: u64 = offset_of!(Words, status) as u64;
-pub(crate) const CHAINED: u64 = offset_of!(Words, chained) as u64;
+pub(crate) const STATUS: u64 = offset_of!(State, status) as u64;
+pub(crate) const CHAINED: u64 = offset_of!(State, chained) as u64;
 
 /// Where the loaded library's entry runs: as much as a small thread has.
 const STACK_SIZE: usize = 1 << 20;
 
 global_asm!(
     include_str!("stub.s"),
-    status = const offset_of!(Words, status),
-    hook = const offset_of!(Words, hook),
-    earlier = const offset_of!(Words, earlier),
-    chained = const offset_of!(Words, chained),
-    pid = const offset_of!(Words, pid),
-    deadline = const offset_of!(Words, deadline),
-    now = const offset_of!(Words, now),
-    errno_location = const offset_of!(Words, errno_location),
-    dlopen = const offset_of!(Words, dlopen),
-    dlsym = const offset_of!(Words, dlsym),
-    dlerror = const offset_of!(Words, dlerror),
-    library = const offset_of!(Words, library),
-    entry = const offset_of!(Words, entry),
-    argument = const offset_of!(Words, argument),
-    message = const offset_of!(Words, message),
-    message_room = const offset_of!(Words, message_room),
-    result = const offset_of!(Words, result),
+    status = const offset_of!(State, status),
+    state = const offset_of!(Constants, state),
+    hook = const offset_of!(Constants, hook),
+    earlier = const offset_of!(Constants, earlier),
+    chained = const offset_of!(State, chained),
+    pid = const offset_of!(Constants, pid),
+    deadline = const offset_of!(Constants, deadline),
+    errno_location = const offset_of!(Constants, errno_location),
+    dlopen = const offset_of!(Constants, dlopen),
+    dlsym = const offset_of!(Constants, dlsym),
+    dlerror = const offset_of!(Constants, dlerror),
+    library = const offset_of!(Constants, library),
+    entry = const offset_of!(Constants, entry),
+    argument = const offset_of!(Constants, argument),
+    message = const offset_of!(Constants, message),
+    message_room = const offset_of!(Constants, message_room),
+    result = const offset_of!(State, result),
     armed = const Status::Armed as u64,
     entered = const Status::Entered as u64,
     loading = const Status::Loading as u64,
@@ -65,10 +66,10 @@ unsafe extern "C" {
     static heaptap_inject_stub_end: u8;
 }
 
-/// The code, for a state that is not known yet.
-fn template() -> &'static [u8] {
-    static TEMPLATE: OnceLock<&'static [u8]> = OnceLock::new();
-    TEMPLATE.get_or_init(|| {
+/// The code, which the constants follow.
+pub(crate) fn code() -> &'static [u8] {
+    static CODE: OnceLock<&'static [u8]> = OnceLock::new();
+    CODE.get_or_init(|| {
         let (start, end) = (&raw const heaptap_inject_stub, &raw const heaptap_inject_stub_end);
         // SAFETY: the two labels enclose the constant bytes that `stub.s` lays down in this
         // program's read-only data, the first below the second.
@@ -76,29 +77,15 @@ fn template() -> &'static [u8] {
     })
 }
 
-/// How many bytes the code has.
-pub(crate) fn code_size() -> usize {
-    template().len()
-}
-
-/// The code, for a state at this address.
-pub(crate) fn code(state: u64) -> Vec<u8> {
-    let mut code = template().to_vec();
-    let literal = code.len() - size_of::<u64>();
-    code[literal..].copy_from_slice(&state.to_le_bytes());
-    code
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_code_is_small_and_ends_with_the_address_of_its_state() {
-        let code = code(0x1122_3344_5566_7788);
+    fn the_code_is_small() {
+        let code = code();
         assert!(code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]), "endbr64");
-        assert!(code.ends_with(&[0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]));
-        // What fits behind the text of most programs (`room`).
+        // With the strings, what fits behind the text of most programs (`room`).
         assert!(code.len() <= 448, "{} bytes", code.len());
         assert_eq!(code.len() % 8, 0);
     }

@@ -1,9 +1,9 @@
 # The code that runs in the program, called as caml_minor_gc_begin_hook: void (*)(void), under the
-# master lock. Position independent. Its last eight bytes are the address of its state, whose
-# fields are the operands in braces (stub/state.rs).
+# master lock. Position independent. Constants and strings follow it, the state that it changes is
+# elsewhere; their fields are the operands in braces (stub/words.rs).
 #
-# rbx: the state. r12: the stack that was mapped. r13: where errno is, r14: what it was.
-# r15: the status to leave. rbp: the program's stack.
+# rbx: the constants. r13: the state. r12: the stack that was mapped. r15: the status to leave.
+# rbp: the program's stack.
 
     .pushsection .rodata.heaptap_inject_stub, "a"
     .globl heaptap_inject_stub, heaptap_inject_stub_end
@@ -15,14 +15,14 @@ heaptap_inject_stub:
     push rbp
     push r12
     push r13
-    push r14
     push r15
-    mov rbx, [rip + 90f]
+    lea rbx, [rip + 90f]
+    mov r13, [rbx + {state}]
 
     # Once only. A call that comes when all is over, or was undone, passes on to the earlier hook.
     mov eax, {armed}
     mov ecx, {entered}
-    lock cmpxchg [rbx + {status}], rcx
+    lock cmpxchg [r13 + {status}], rcx
     jne 80f
 
     # Put the hook back. If somebody else has set it meanwhile, it calls us for ever: we stay.
@@ -31,7 +31,7 @@ heaptap_inject_stub:
     mov rcx, [rbx + {earlier}]
     lock cmpxchg [rdx], rcx
     je 10f
-    mov qword ptr [rbx + {chained}], 1
+    mov qword ptr [r13 + {chained}], 1
 10:
     # A child that was forked meanwhile is not the program that was meant.
     mov r15d, {abandoned}
@@ -40,11 +40,13 @@ heaptap_inject_stub:
     cmp rax, [rbx + {pid}]
     jne 70f
     # Nor does anybody wait after the deadline.
+    sub rsp, 16
     mov eax, {sys_clock_gettime}
     xor edi, edi
-    lea rsi, [rbx + {now}]
+    mov rsi, rsp
     syscall
-    mov rax, [rbx + {now}]
+    mov rax, [rsp]
+    add rsp, 16
     cmp rax, [rbx + {deadline}]
     ja 70f
 
@@ -72,10 +74,11 @@ heaptap_inject_stub:
     lea rsp, [r12 + {stack_size}]
 
     call [rbx + {errno_location}]
-    mov r13, rax
-    mov r14d, [rax]
+    mov ecx, [rax]
+    push rax
+    push rcx
 
-    mov qword ptr [rbx + {status}], {loading}
+    mov qword ptr [r13 + {status}], {loading}
     mov rdi, [rbx + {library}]
     mov esi, {rtld_now}
     call [rbx + {dlopen}]
@@ -88,14 +91,14 @@ heaptap_inject_stub:
     mov r15d, {no_entry}
     test rax, rax
     je 40f
-    mov qword ptr [rbx + {status}], {calling}
+    mov qword ptr [r13 + {status}], {calling}
     mov rdi, [rbx + {argument}]
     call rax
-    mov [rbx + {result}], eax
+    mov [r13 + {result}], eax
     mov r15d, {returned}
     jmp 50f
 
-    # Keep what the loader says, over the strings, which are not needed any more.
+    # Keep what the loader says.
 40:
     call [rbx + {dlerror}]
     test rax, rax
@@ -112,7 +115,9 @@ heaptap_inject_stub:
     jne 45b
 
 50:
-    mov [r13], r14d
+    pop rcx
+    pop rax
+    mov [rax], ecx
     mov rsp, rbp
 60:
     mov rdi, r12
@@ -120,11 +125,10 @@ heaptap_inject_stub:
     mov eax, {sys_munmap}
     syscall
 70:
-    mov [rbx + {status}], r15
+    mov [r13 + {status}], r15
 80:
     mov rax, [rbx + {earlier}]
     pop r15
-    pop r14
     pop r13
     pop r12
     pop rbp
@@ -136,6 +140,5 @@ heaptap_inject_stub:
     ret
     .balign 8
 90:
-    .quad 0
 heaptap_inject_stub_end:
     .popsection
