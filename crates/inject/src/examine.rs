@@ -24,14 +24,22 @@ pub(crate) fn examine(pid: libc::pid_t) -> Result<Target, Refusal> {
     if start.is_privileged {
         return Err(Refusal::Privileged);
     }
-    let images = Images::find(&memory, &maps, &start).ok_or(Refusal::NotAmd64)?;
+    let found = find(&memory, &maps, &start);
+    // The memory of a program that ends meanwhile looks like that of a strange one.
+    let is_there = fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| !maps.is_empty());
+    let (runtime, loader, room) = if is_there { found? } else { return Err(Refusal::Ended) };
+    Ok(Target { pid, process, memory, maps, runtime, loader, room })
+}
+
+/// All that is used of the program.
+fn find(memory: &Memory, maps: &Maps, start: &Start) -> Result<(Runtime, Loader, Room), Refusal> {
+    let images = Images::find(memory, maps, start).ok_or(Refusal::NotAmd64)?;
     if !images.program().is_some_and(Image::is_dynamic) {
         return Err(Refusal::Static);
     }
-    let runtime = Runtime::find(&memory, &maps, &images)?;
-    let loader = find_loader(&memory, &maps, &images)?;
-    let room = Room::find(&memory, &maps, &images);
-    Ok(Target { pid, process, memory, maps, runtime, loader, room })
+    let runtime = Runtime::find(memory, maps, &images)?;
+    let loader = find_loader(memory, maps, &images)?;
+    Ok((runtime, loader, Room::find(memory, maps, &images)))
 }
 
 /// Whether it is a program at all, and one that nobody else has in hand.

@@ -33,6 +33,11 @@ impl Start {
         Start::parse(&fs::read(format!("/proc/{pid}/auxv")).ok()?)
     }
 
+    #[cfg(test)]
+    pub(crate) fn of_headers(headers: u64) -> Start {
+        Start { headers, is_privileged: false }
+    }
+
     fn parse(auxv: &[u8]) -> Option<Start> {
         let word = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
         let value = |wanted: u64| {

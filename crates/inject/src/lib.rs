@@ -37,6 +37,8 @@
 mod code;
 mod elf;
 mod examine;
+#[cfg(test)]
+mod hostile_tests;
 mod images;
 mod library;
 mod maps;

@@ -179,6 +179,11 @@ impl Runtime {
 }
 
 impl Moment {
+    #[cfg(test)]
+    pub(crate) fn writable(&self) -> [Writable; 2] {
+        [self.requested, self.limit]
+    }
+
     /// Asks the program to collect at its next allocation.
     ///
     /// As `caml_request_minor_gc`, but without `caml_something_to_do`: up to 4.14.1 the runtime

@@ -17,9 +17,12 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// How long threads may take to stop. One that is in the kernel and cannot be interrupted takes
-/// longer, and the rest shall not wait for it.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How long threads may take to stop. On a busy machine they wait for a processor.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The same for one that is in the kernel and cannot be interrupted: it waits for a disk, or for a
+/// child to execute a program, and the others shall not wait for it.
+const PATIENCE_WITH_KERNEL: Duration = Duration::from_millis(50);
 
 /// More threads than any program of OCaml 4 has, one of which runs at a time.
 const MOST_THREADS: usize = 10_000;
@@ -68,7 +71,7 @@ pub(crate) fn while_stopped<T: Send>(
 
 impl Stopped {
     fn stop(pid: libc::pid_t) -> Result<Stopped, NotStopped> {
-        let deadline = Instant::now() + PATIENCE;
+        let asked = Instant::now();
         let mut stopped = Stopped { threads: Vec::new(), begin: None };
         // Threads may begin others until all of them stand still.
         loop {
@@ -84,7 +87,7 @@ impl Stopped {
                 break;
             }
             for tid in seized {
-                if wait_for_stop(tid, deadline)? {
+                if wait_for_stop(tid, asked)? {
                     stopped.begin.get_or_insert_with(Instant::now);
                     stopped.threads.push(tid);
                 }
@@ -136,7 +139,7 @@ fn seize(tid: libc::pid_t) -> Result<bool, NotStopped> {
 }
 
 /// Waits until a thread stands still. False if it is gone.
-fn wait_for_stop(tid: libc::pid_t, deadline: Instant) -> Result<bool, NotStopped> {
+fn wait_for_stop(tid: libc::pid_t, asked: Instant) -> Result<bool, NotStopped> {
     let mut looks = 0_u32;
     loop {
         match take_stop(tid).map_err(NotStopped::Failed)? {
@@ -148,10 +151,12 @@ fn wait_for_stop(tid: libc::pid_t, deadline: Instant) -> Result<bool, NotStopped
             }
             None => {}
         }
-        if is_ending(tid) {
-            return Ok(false);
-        }
-        if Instant::now() > deadline {
+        let patience = match state(tid) {
+            None | Some(b'Z' | b'X') => return Ok(false),
+            Some(b'D') => PATIENCE_WITH_KERNEL,
+            Some(_) => PATIENCE,
+        };
+        if asked.elapsed() > patience {
             return Err(NotStopped::Late);
         }
         looks += 1;
@@ -180,7 +185,7 @@ fn take_stop(tid: libc::pid_t) -> io::Result<Option<Stop>> {
     let done = unsafe { libc::waitid(libc::P_PID, tid as libc::id_t, info.as_mut_ptr(), options) };
     if done != 0 {
         let error = io::Error::last_os_error();
-        // The thread is gone, as `is_ending` will say.
+        // The thread is gone, as its state will say.
         let gone = error.raw_os_error() == Some(libc::ECHILD);
         return if gone { Ok(None) } else { Err(error) };
     }
@@ -202,9 +207,14 @@ fn take_stop(tid: libc::pid_t) -> io::Result<Option<Stop>> {
 
 /// Whether a thread is gone, or about to be.
 fn is_ending(tid: libc::pid_t) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else { return true };
-    let after = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
-    matches!(stat.get(after), None | Some(b'Z' | b'X'))
+    matches!(state(tid), None | Some(b'Z' | b'X'))
+}
+
+/// The state of a thread (third field of `/proc/TID/stat`). `None` if it is gone.
+fn state(tid: libc::pid_t) -> Option<u8> {
+    let stat = fs::read(format!("/proc/{tid}/stat")).ok()?;
+    let name = stat.iter().rposition(|&byte| byte == b')')?;
+    stat.get(name + 2).copied()
 }
 
 fn registers(tid: libc::pid_t) -> Option<libc::user_regs_struct> {

@@ -93,14 +93,22 @@ fn check_strings(injection: &Injection<'_>) -> Result<(), Refusal> {
     is_absolute.then_some(()).ok_or(Refusal::BadString { what: "the library's path" })
 }
 
-/// Examines the process. One that is starting becomes what it is within a moment.
+/// Examines the process. One that is starting becomes what it is within a moment, and one that
+/// ends or executes another program looks like anything: what is said twice counts.
 fn settled(pid: i32) -> Result<Target, Refusal> {
     let deadline = Instant::now() + SHORT;
+    let mut before = None;
     loop {
-        match examine(pid) {
-            Err(Refusal::NotStarted) if Instant::now() < deadline => sleep(LOOK),
-            found => return found,
+        let refusal = match examine(pid) {
+            Ok(target) => return Ok(target),
+            Err(refusal) => refusal,
+        };
+        let may_pass = refusal == Refusal::NotStarted && Instant::now() < deadline;
+        if !may_pass && before.as_ref() == Some(&refusal) {
+            return Err(refusal);
         }
+        before = Some(refusal);
+        sleep(LOOK * 20);
     }
 }
 
@@ -218,7 +226,7 @@ impl Attempt<'_> {
     /// Restores the zeros, as soon as no thread is in the code.
     fn erase(&mut self, site: Site) -> bool {
         let target = self.target;
-        let patience = Instant::now() + SHORT;
+        let patience = Instant::now() + 4 * SHORT;
         let mut pause = LOOK;
         loop {
             match self.stop(|stopped| target.erase(stopped, site)) {
@@ -227,7 +235,7 @@ impl Attempt<'_> {
                 Ok(Ok(false)) | Err(_) if Instant::now() > patience => return false,
                 Ok(Ok(false)) | Err(_) => sleep(pause),
             }
-            pause *= 2;
+            pause = (pause * 2).min(SHORT / 4);
         }
     }
 
