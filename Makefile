@@ -109,13 +109,14 @@ endif
 .PHONY: test-long
 test-long:
 	HEAPTAP_TEST_SPARK=1 HEAPTAP_ESTIMATE_WORDS=1e8 HEAPTAP_LEAK_RUNS=20 HEAPTAP_INTERVAL_RUNS=200 HEAPTAP_OVERFLOW_KIB=4096 \
-		HEAPTAP_MOMENTS=500 HEAPTAP_DOMAIN_SNAPSHOTS=200 HEAPTAP_SESSIONS=200 HEAPTAP_SERIES_KILLS=24 $(MAKE) test \
+		HEAPTAP_MOMENTS=500 HEAPTAP_DOMAIN_SNAPSHOTS=200 HEAPTAP_SESSIONS=200 HEAPTAP_SERIES_KILLS=24 \
+		HEAPTAP_INJECTIONS=1000 HEAPTAP_KILLS=1000 $(MAKE) test \
 		PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0' CONSUMERS=spark
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
 	python3:python3 strace:strace valgrind:valgrind \
-	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
+	coqc:coq ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
 	go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux pip3:python3-pip \
 	$(if $(CONSUMERS),java:default-jre-headless)
 

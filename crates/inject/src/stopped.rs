@@ -17,8 +17,12 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// How long threads may take to stop. On a busy machine they wait for a processor.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the only thread of a program may take to stop: on a busy machine it waits for a
+/// processor.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same for one of several, since the others stand still meanwhile.
+const PATIENCE_WITH_MANY: Duration = Duration::from_millis(300);
 
 /// The same for one that is in the kernel and cannot be interrupted: it waits for a disk, or for a
 /// child to execute a program, and the others shall not wait for it.
@@ -86,8 +90,10 @@ impl Stopped {
             if seized.is_empty() {
                 break;
             }
+            let is_only = stopped.threads.is_empty() && seized.len() == 1;
+            let patience = if is_only { PATIENCE } else { PATIENCE_WITH_MANY };
             for tid in seized {
-                if wait_for_stop(tid, asked)? {
+                if wait_for_stop(tid, asked, patience)? {
                     stopped.begin.get_or_insert_with(Instant::now);
                     stopped.threads.push(tid);
                 }
@@ -139,7 +145,7 @@ fn seize(tid: libc::pid_t) -> Result<bool, NotStopped> {
 }
 
 /// Waits until a thread stands still. False if it is gone.
-fn wait_for_stop(tid: libc::pid_t, asked: Instant) -> Result<bool, NotStopped> {
+fn wait_for_stop(tid: libc::pid_t, asked: Instant, patience: Duration) -> Result<bool, NotStopped> {
     let mut looks = 0_u32;
     loop {
         match take_stop(tid).map_err(NotStopped::Failed)? {
@@ -154,7 +160,7 @@ fn wait_for_stop(tid: libc::pid_t, asked: Instant) -> Result<bool, NotStopped> {
         let patience = match state(tid) {
             None | Some(b'Z' | b'X') => return Ok(false),
             Some(b'D') => PATIENCE_WITH_KERNEL,
-            Some(_) => PATIENCE,
+            Some(_) => patience,
         };
         if asked.elapsed() > patience {
             return Err(NotStopped::Late);

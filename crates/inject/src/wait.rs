@@ -230,8 +230,9 @@ impl Attempt<'_> {
         let mut pause = LOOK;
         loop {
             match self.stop(|stopped| target.erase(stopped, site)) {
-                Ok(Ok(true)) => return true,
-                Ok(Err(_)) | Err(NotStopped::Gone) => return false,
+                // Nothing is left of a program that is gone.
+                Ok(Ok(true)) | Err(NotStopped::Gone) => return true,
+                Ok(Err(_)) => return false,
                 Ok(Ok(false)) | Err(_) if Instant::now() > patience => return false,
                 Ok(Ok(false)) | Err(_) => sleep(pause),
             }

@@ -36,12 +36,12 @@ fn of_two_attachers_one_is_refused() {
 
 #[test]
 fn many_attachers_at_once_harm_nothing() {
-    if !have(&["ocamlfind", "gcc"]) {
+    if !have(&["ocamlopt", "gcc"]) {
         return;
     }
     let directory = directory("many");
     let program = compile(&directory, "trees");
-    let command = [program.to_str().expect("a plain path"), "30000"];
+    let command = [program.to_str().expect("a plain path"), "15000"];
     let program = Program::new("many", &directory, &command);
     let untouched = program.untouched();
     let running = program.start();

@@ -8,7 +8,7 @@ use crate::toolchain::{compile, directory, have};
 
 #[test]
 fn a_copy_is_made_for_another_mount_namespace_and_removed() {
-    if !have(&["ocamlfind", "gcc", "unshare", "mount"]) {
+    if !have(&["ocamlopt", "gcc", "unshare", "mount"]) {
         return;
     }
     let may = std::process::Command::new("unshare").args(["-m", "true"]).status();
@@ -21,7 +21,7 @@ fn a_copy_is_made_for_another_mount_namespace_and_removed() {
     // What is below the library's directory is hidden, and /tmp is another one.
     let hidden = crate::toolchain::library().parent().expect("a directory");
     let script = format!(
-        "mount -t tmpfs none /tmp && mount -t tmpfs none {} && exec {} 30000",
+        "mount -t tmpfs none /tmp && mount -t tmpfs none {} && exec {} 10000",
         hidden.display(),
         program.display()
     );

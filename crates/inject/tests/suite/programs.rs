@@ -9,7 +9,7 @@ use crate::toolchain::{compile, compile_with, directory, have, run};
 /// All for which there are tools: six of ours, native, one as bytecode, the stock compiler and
 /// Coq. Each runs for some tenths of a second.
 pub(crate) fn all(test: &str) -> Vec<Program> {
-    if !have(&["ocamlfind", "ocamlrun", "gcc", "nm", "readelf"]) {
+    if !have(&["ocamlopt", "ocamlc", "ocamlrun", "gcc", "nm", "readelf"]) {
         return Vec::new();
     }
     let directory = directory(test);
@@ -19,7 +19,7 @@ pub(crate) fn all(test: &str) -> Vec<Program> {
         command.extend(arguments);
         Program::new(name, &directory, &command)
     };
-    run(&directory, "ocamlfind opt -shared plugin.ml -o plugin.cmxs");
+    run(&directory, "ocamlopt -shared plugin.ml -o plugin.cmxs");
     let mut programs = vec![
         native("trees", &["6000"]),
         native("threads", &["2500"]),
@@ -37,7 +37,7 @@ pub(crate) fn all(test: &str) -> Vec<Program> {
 }
 
 fn bytecode(directory: &Path) -> Program {
-    let program = compile_with(directory, "trees", "ocamlfind", "ocamlc", "trees.byte");
+    let program = compile_with(directory, "trees", "ocamlc", "cma", "trees.byte");
     let program = program.to_str().expect("a plain path");
     // The program itself begins with `#!/usr/bin/ocamlrun` too, but links to that are followed.
     Program::new("bytecode", directory, &["ocamlrun", program, "500"])

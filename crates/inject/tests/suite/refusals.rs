@@ -1,5 +1,6 @@
 //! What is refused, and that the reason says what to do.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -33,7 +34,10 @@ fn what_is_no_program_of_ours_is_refused() {
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(refusal(sleep.id() as i32), Refusal::NotOcaml);
     sleep.kill().expect("our child");
-    std::thread::sleep(Duration::from_millis(50));
+    let stat = format!("/proc/{}/stat", sleep.id());
+    while !std::fs::read_to_string(&stat).expect("a zombie").contains(") Z ") {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     assert_eq!(refusal(sleep.id() as i32), Refusal::Zombie);
     sleep.wait().expect("our child");
 }
@@ -77,7 +81,7 @@ fn a_traced_program_is_refused() {
 
 #[test]
 fn a_program_that_profiles_itself_is_refused() {
-    if !have(&["ocamlfind", "gcc"]) {
+    if !have(&["ocamlopt", "gcc"]) {
         return;
     }
     let directory = directory("memprof");
@@ -90,23 +94,75 @@ fn a_program_that_profiles_itself_is_refused() {
 
 #[test]
 fn a_static_program_is_refused() {
-    if !have(&["ocamlfind", "gcc"]) {
+    if !have(&["ocamlopt", "gcc"]) {
         return;
     }
     let directory = directory("static");
-    run(&directory, "ocamlfind opt -ccopt -static sleeper.ml -o sleeper");
+    run(&directory, "ocamlopt -ccopt -static sleeper.ml -o sleeper");
     let running = start(&directory, &directory.join("sleeper"));
     assert_eq!(refusal(running.pid()), Refusal::Static);
 }
 
+/// Programs in C that look like something else.
+#[test]
+fn other_runtimes_are_refused() {
+    if !have(&["gcc"]) {
+        return;
+    }
+    let directory = directory("others");
+    let refused = |name: &str, declaration: &str, statement: &str| {
+        let source = format!(
+            "#include <stdio.h>\n#include <unistd.h>\n{declaration}\n\
+             int main(void) {{ {statement}; puts(\"ready\"); fflush(stdout); pause(); }}\n"
+        );
+        std::fs::write(directory.join(format!("{name}.c")), source).expect("a source");
+        run(&directory, &format!("gcc -rdynamic {name}.c -o {name}"));
+        refusal(start(&directory, &directory.join(name)).pid())
+    };
+    assert_eq!(refused("five", "__thread void *caml_state;", ""), Refusal::Ocaml5);
+    assert_eq!(refused("old", "void *Caml_state;", ""), Refusal::OldOcaml);
+    let strange = "void *Caml_state; char caml_memprof_main_ctx[64]; int caml_minor_gc_begin_hook;";
+    let wanted = Refusal::UnknownLayout { what: "caml_minor_gc_begin_hook" };
+    assert_eq!(refused("strange", strange, ""), wanted);
+    if Path::new("/proc/self").metadata().is_ok_and(|own| own.uid() == 0) {
+        assert_eq!(refused("dropped", "", "if (seteuid(65534)) return 1"), Refusal::Privileged);
+    }
+}
+
+#[test]
+fn a_thread_is_refused_with_its_process() {
+    let thread = std::fs::read_link("/proc/thread-self").expect("a thread");
+    let thread = thread.file_name().and_then(|name| name.to_str()).expect("a number");
+    let process = u64::from(std::process::id());
+    assert_eq!(refusal(thread.parse().expect("a number")), Refusal::IsThread { process });
+}
+
+#[test]
+fn another_user_gets_nothing() {
+    let Some(running) = sleeper("user") else { return };
+    if !have(&["setpriv"]) || std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() != 0) {
+        return;
+    }
+    let inject = crate::children::command(running.pid(), "", 1000);
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(inject.get_program())
+        .args(inject.get_args())
+        .output()
+        .expect("setpriv");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("it runs as user 0, we as 65534"), "{errors}");
+    assert_eq!(crate::text::differences(running.pid()), [""; 0]);
+}
+
 #[test]
 fn a_library_that_cannot_be_loaded_is_refused_with_the_loaders_words() {
-    if !have(&["ocamlfind", "gcc"]) {
+    if !have(&["ocamlopt", "gcc"]) {
         return;
     }
     let directory = directory("bad");
     let program = compile(&directory, "trees");
-    let command = [program.to_str().expect("a plain path"), "30000"];
+    let command = [program.to_str().expect("a plain path"), "10000"];
     let program = Program::new("bad", &directory, &command);
     let untouched = program.untouched();
     let running = program.start();

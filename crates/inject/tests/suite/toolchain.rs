@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// Whether these tools are installed. Prints which one is not.
 pub(crate) fn have(tools: &[&str]) -> bool {
     tools.iter().all(|tool| {
-        let argument = if *tool == "ocamlfind" { "list" } else { "--version" };
+        let argument = if tool.starts_with("ocaml") { "-version" } else { "--version" };
         let run =
             Command::new(tool).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
         if run.is_err() {
@@ -74,24 +74,25 @@ pub(crate) fn run(directory: &Path, command: &str) {
 
 /// A program in native code.
 pub(crate) fn compile(directory: &Path, name: &str) -> PathBuf {
-    compile_with(directory, name, "ocamlfind", "opt", name)
+    compile_with(directory, name, "ocamlopt", "cmxa", name)
 }
 
-/// A program, by this command and mode of a compiler.
+/// A program, by this compiler and with libraries that end so. `PATH` says which OCaml.
 pub(crate) fn compile_with(
     directory: &Path,
     name: &str,
-    tool: &str,
-    mode: &str,
+    compiler: &str,
+    library: &str,
     output: &str,
 ) -> PathBuf {
-    let libraries = "-thread -package unix,threads.posix,dynlink -linkpkg -w -a";
+    let libraries =
+        ["unix", "threads", "dynlink"].map(|name| format!("{name}.{library}")).join(" ");
     // Each has files of its own, since tests run side by side.
     let place = directory.join(format!("{output}.dir"));
     std::fs::create_dir_all(&place).expect("a directory");
     std::fs::copy(directory.join(format!("{name}.ml")), place.join(format!("{name}.ml")))
         .expect("a copy");
-    run(&place, &format!("{tool} {mode} {libraries} {name}.ml -o {output}"));
+    run(&place, &format!("{compiler} -thread -w -a {libraries} {name}.ml -o {output}"));
     place.join(output)
 }
 

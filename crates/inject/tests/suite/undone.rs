@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heaptap_inject::Refusal;
 
@@ -16,7 +16,7 @@ const STATE_WORDS: usize = 54;
 const REQUESTED_MINOR_GC: usize = 35;
 
 pub(crate) fn sleeper(test: &str) -> Option<Running> {
-    have(&["ocamlfind", "gcc", "nm", "readelf"]).then(|| {
+    have(&["ocamlopt", "gcc", "nm", "readelf"]).then(|| {
         let directory = directory(test);
         let program = compile(&directory, "sleeper");
         let command = [program.to_str().expect("a plain path")];
@@ -73,4 +73,36 @@ fn a_program_that_wakes_up_in_time_calls_the_entry() {
     assert!(injected.status.success(), "{injected:?}");
     running.await_output("morning 5888890");
     assert_eq!(running.calls().len(), 1);
+}
+
+#[test]
+fn a_stopped_program_stays_stopped() {
+    let Some(mut running) = sleeper("stopped") else { return };
+    let signal = |name: &str| {
+        let pid = running.pid().to_string();
+        let status = std::process::Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(status.expect("kill").success());
+    };
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.pid())).expect("stat");
+        stat.rsplit(") ").next().and_then(|rest| rest.chars().next())
+    };
+    let await_stop = || {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while state() != Some('T') {
+            assert!(Instant::now() < deadline, "{:?}", state());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    signal("STOP");
+    await_stop();
+    let refusal = running.inject(Duration::from_millis(50)).expect_err("it is stopped");
+    assert!(matches!(refusal, Refusal::Asleep { .. }), "{refusal}");
+    // It wakes for a moment, in the kernel, to stop again.
+    await_stop();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(state(), Some('T'));
+    signal("CONT");
+    running.say("morning");
+    running.await_output("morning 5888890");
 }
