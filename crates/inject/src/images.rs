@@ -57,7 +57,13 @@ impl Images {
         let program = maps.at(start.headers).filter(|mapping| mapping.offset == 0)?;
         let mut all = vec![Image::open(memory, program.start)?];
         let others = maps.0.iter().filter(|mapping| {
-            mapping.offset == 0 && mapping.file.is_some() && mapping.start != program.start
+            let is_device =
+                mapping.path.starts_with(b"/dev/") || mapping.path.starts_with(b"/sys/");
+            mapping.offset == 0
+                && mapping.file.is_some()
+                && mapping.start != program.start
+                // The registers of a device are not looked at.
+                && !is_device
         });
         // Other files of the program's begin with other bytes, and are no images.
         all.extend(others.take(MOST).filter_map(|mapping| Image::open(memory, mapping.start)));

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -141,9 +141,12 @@ fn copy(root: &File, steps: &[&str], name: &str, content: &[u8]) -> io::Result<F
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o755)
         .open(&unfinished)
-        .and_then(|mut file| file.write_all(content))
+        .and_then(|mut file| {
+            file.write_all(content)?;
+            // Whatever our own mask is: the program may run as another user.
+            file.set_permissions(fs::Permissions::from_mode(0o755))
+        })
         .and_then(|()| fs::rename(&unfinished, inside(&directory, name)));
     if let Err(error) = written {
         // Not there if it could not be made.

@@ -26,10 +26,13 @@ const LOOK: Duration = Duration::from_millis(1);
 /// and short stops of threads pass, a debugger does not.
 const SHORT: Duration = Duration::from_millis(500);
 
+/// No timeout is longer.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// The stub's own deadline is later than ours by this much, in seconds, so that ours decides.
 const GRACE: u64 = 2;
 
-/// How long the library's entry may run once it has begun, beyond the timeout.
+/// How long loader and entry may take once they have begun.
 const ENTRY: Duration = Duration::from_secs(10);
 
 /// What is to be loaded and called.
@@ -62,6 +65,8 @@ pub struct Injected {
 }
 
 /// Loads a library into a process and calls its entry, once.
+///
+/// This process gets a `SIGCHLD` whenever a thread of the program stops.
 ///
 /// # Errors
 /// A refusal says why it was not called, and what to do. The program then goes on as if nothing
@@ -127,8 +132,9 @@ impl Attempt<'_> {
             entry: injection.entry.as_bytes(),
             argument: injection.argument.as_bytes(),
         };
-        let site = self.arm(strings, injection.timeout)?;
-        let header = self.outcome(site, injection.timeout)?;
+        let timeout = injection.timeout.min(LONGEST);
+        let site = self.arm(strings, timeout)?;
+        let header = self.outcome(site, timeout)?;
         let took = self.begin.elapsed();
         let message = self.message(site, &header);
         let restored = self.erase(site);
@@ -162,7 +168,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits until the stub has finished. Takes everything back if it does not begin.
+    /// Waits until the stub has begun, and finished. Takes everything back if it does not begin.
     fn outcome(&mut self, site: Site, timeout: Duration) -> Result<Header, Refusal> {
         let deadline = self.begin + timeout;
         let mut next_poke = Instant::now() + LOOK;
@@ -170,19 +176,31 @@ impl Attempt<'_> {
         loop {
             let Some(header) = self.target.header(site.state) else { return Err(self.gone()) };
             let now = Instant::now();
-            if header.status.is_over() {
-                return Ok(header);
+            if header.status != Status::Armed {
+                return self.finish(site);
             }
-            if header.status == Status::Armed && now >= deadline {
+            if now >= deadline {
                 return self.take_back(site);
             }
-            if now >= deadline + ENTRY {
-                return Err(Refusal::StillRunning { waited: self.begin.elapsed() });
-            }
-            if header.status == Status::Armed && now >= next_poke {
+            if now >= next_poke {
                 pause = (pause * 2).min(Duration::from_millis(200));
                 next_poke = now + pause;
                 self.poke_again();
+            }
+            sleep(LOOK);
+        }
+    }
+
+    /// Waits for the end of what has begun, or was taken back.
+    fn finish(&self, site: Site) -> Result<Header, Refusal> {
+        let patience = Instant::now() + ENTRY;
+        loop {
+            let header = self.target.header(site.state).ok_or_else(|| self.gone())?;
+            if header.status.is_over() {
+                return Ok(header);
+            }
+            if Instant::now() > patience {
+                return Err(Refusal::StillRunning { waited: self.begin.elapsed() });
             }
             sleep(LOOK);
         }
@@ -202,22 +220,26 @@ impl Attempt<'_> {
     fn take_back(&mut self, site: Site) -> Result<Header, Refusal> {
         let target = self.target;
         let patience = Instant::now() + ENTRY;
-        let back = |stopped: &Stopped| {
-            let is_back = target.disarm(stopped, site)?;
-            if let (true, Ok(moment)) = (is_back, target.runtime.moment(&target.memory)) {
-                moment.settle(&target.memory, stopped)?;
-            }
-            std::io::Result::Ok(is_back)
-        };
         loop {
-            let done = self.stop(back);
-            match done {
+            let is_late = Instant::now() > patience;
+            let back = |stopped: &Stopped| {
+                let moment = target.runtime.moment(&target.memory);
+                if matches!(moment, Err(NotNow::Unsettled)) && !is_late {
+                    return Ok(false);
+                }
+                if let (true, Ok(moment)) = (target.disarm(stopped, site)?, moment) {
+                    moment.settle(&target.memory, stopped)?;
+                }
+                std::io::Result::Ok(true)
+            };
+            match self.stop(back) {
                 // Taken back, or it has begun in this very moment.
-                Ok(Ok(_)) => return self.outcome(site, self.begin.elapsed()),
+                Ok(Ok(true)) => return self.finish(site),
+                Ok(Ok(false)) => sleep(LOOK),
                 Ok(Err(error)) => return Err(refused(target.pid, &target.process, &error)),
                 Err(NotStopped::Gone) => return Err(self.gone()),
                 // It puts itself back when the program wakes up.
-                Err(reason) if Instant::now() > patience => return Err(self.not_stopped(reason)?),
+                Err(reason) if is_late => return Err(self.not_stopped(reason)?),
                 Err(_) => sleep(LOOK),
             }
         }
