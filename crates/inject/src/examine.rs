@@ -74,9 +74,14 @@ pub(crate) fn tracer(pid: libc::pid_t) -> Option<Refusal> {
 pub(crate) fn refused(pid: libc::pid_t, process: &Process, error: &io::Error) -> Refusal {
     let is_denied = matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES));
     if !is_denied {
-        return match Process::read(pid) {
-            Some(_) => Refusal::CannotWrite { error: error.to_string() },
-            None => Refusal::Ended,
+        // A process that ends has no memory any more, and there is nothing that could be written.
+        let is_gone = error.raw_os_error() == Some(libc::ESRCH)
+            || error.kind() == io::ErrorKind::WriteZero
+            || Process::read(pid).is_none_or(|process| process.is_zombie());
+        return if is_gone {
+            Refusal::Ended
+        } else {
+            Refusal::CannotWrite { error: error.to_string() }
         };
     }
     let own_user = Process::read(std::process::id() as libc::pid_t);
