@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::target::Program;
 use crate::toolchain::{compile, compile_with, directory, have, run};
 
-/// All for which there are tools: six of ours, native, one as bytecode, the stock compiler and
+/// All for which there are tools: seven of ours, native, one as bytecode, the stock compiler and
 /// Coq. Each runs for some tenths of a second.
 pub(crate) fn all(test: &str) -> Vec<Program> {
     if !have(&["ocamlopt", "ocamlc", "ocamlrun", "gcc", "nm", "readelf"]) {
@@ -28,6 +28,7 @@ pub(crate) fn all(test: &str) -> Vec<Program> {
         native("mallocs", &["3000"]),
         native("forks", &["40"]),
         bytecode(&directory),
+        hooked(&directory),
         stock_compiler(&directory),
     ];
     if have(&["coqc"]) {
@@ -41,6 +42,13 @@ fn bytecode(directory: &Path) -> Program {
     let program = program.to_str().expect("a plain path");
     // The program itself begins with `#!/usr/bin/ocamlrun` too, but links to that are followed.
     Program::new("bytecode", directory, &["ocamlrun", program, "500"])
+}
+
+/// A program that uses the hook itself.
+fn hooked(directory: &Path) -> Program {
+    run(directory, "ocamlopt -w -a hooked_stubs.c hooked.ml -o hooked");
+    let program = directory.join("hooked");
+    Program::new("hooked", directory, &[program.to_str().expect("a plain path"), "600"])
 }
 
 /// `ocamlopt.opt` compiling a file of some hundred functions.
