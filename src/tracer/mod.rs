@@ -25,6 +25,7 @@
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers for exit and fork")]
 
 mod backtraces;
+mod budget;
 mod counters;
 mod counting_output;
 mod environment;
@@ -54,6 +55,7 @@ mod writer_thread;
 
 pub(crate) use crate::writer::{ReadParams, RotationLimits};
 pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
+pub(crate) use budget::Budget;
 pub(crate) use environment::{options_from_environment, settings_from_environment};
 pub(crate) use failure::Failure;
 pub(crate) use guard::guard;

@@ -133,7 +133,7 @@ impl Mutator {
             number: registered.number,
             rate: rate.bits(),
             // Another mutator may have had the lane, at another rate.
-            known_rate: if options.rotation.is_some() { 0 } else { rate.bits() },
+            known_rate: if session.state.has_many_rates() { 0 } else { rate.bits() },
         };
         let mut mutator = Mutator {
             gaps: Gaps::new(rate, options.seed, registered.stream),

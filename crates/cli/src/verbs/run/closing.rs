@@ -8,13 +8,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use heaptap_control::journal::Statistics;
 use heaptap_report::figures::Unseen;
 use heaptap_report::figures::units::{bytes, count};
-use heaptap_trace::{CutReason, CutShort, EventKind};
+use heaptap_trace::{CutReason, CutShort, EventKind, SeriesReader, SeriesRecord, series_name};
 
 use super::journal::{End, Journal, Process};
 use super::{next_steps, programs, untraced};
@@ -95,8 +96,12 @@ impl Figures {
         let metadata = fs::metadata(&process.file).ok();
         if let Some(metadata) = metadata.filter(fs::Metadata::is_file) {
             let Contents { samples, rate, .. } = Contents::of(&process.file).ok()?;
-            let probes = sidecar_bytes(&process.file);
-            return Some(Figures { probes, ..Figures::new(samples, rate, metadata.len()) });
+            let mut figures = Figures::new(samples, rate, metadata.len());
+            figures.probes = sidecar_bytes(&process.file);
+            if let Some(others) = Figures::of_other_rates(&process.file) {
+                figures.add(others);
+            }
+            return Some(figures);
         }
         match process.end {
             End::Orderly(counted) | End::WriteFailed(counted) => {
@@ -104,6 +109,27 @@ impl Figures {
             }
             End::Flushed | End::Abrupt => None,
         }
+    }
+
+    /// Of the blocks beside a trace that were sampled at other rates than its own; `None` if there
+    /// is no place for such blocks. What is damaged in it, a report says.
+    fn of_other_rates(trace: &Path) -> Option<Figures> {
+        let sidecar = series_name(trace.as_os_str());
+        let bytes = fs::metadata(&sidecar).ok()?.len();
+        let mut reader = SeriesReader::new(BufReader::new(File::open(&sidecar).ok()?)).ok()?;
+        let mut figures = Figures { bytes, ..Figures::default() };
+        let mut is_later = false;
+        while let Some(record) = reader.next_record().ok()? {
+            match record {
+                SeriesRecord::Block(block) if is_later => {
+                    let rate = reader.rate(block.rate)?;
+                    figures.add(Figures { unseen: None, ..Figures::new(block.samples, rate, 0) });
+                }
+                SeriesRecord::BaseComplete | SeriesRecord::BaseLeftOut { .. } => is_later = true,
+                _ => {}
+            }
+        }
+        Some(figures)
     }
 
     fn add(&mut self, other: Figures) {
