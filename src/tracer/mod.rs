@@ -55,7 +55,6 @@ mod writer_thread;
 
 pub(crate) use crate::writer::{ReadParams, RotationLimits};
 pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
-pub(crate) use budget::Budget;
 pub(crate) use environment::{options_from_environment, settings_from_environment};
 pub(crate) use failure::Failure;
 pub(crate) use guard::guard;

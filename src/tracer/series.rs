@@ -126,12 +126,15 @@ impl Session {
         Ok(self.file())
     }
 
-    /// Keeps this budget from now on; `None` stays at the rate of this moment. Returns that rate. An error
+    /// Keeps a budget of this share from now on; `None` stays at the rate of this moment. Returns that rate. An error
     /// is for the user.
-    pub(crate) fn change_budget(&self, budget: Option<Budget>) -> Result<Rate, String> {
+    pub(crate) fn change_budget(&self, share: Option<f64>) -> Result<Rate, String> {
         self.allow_many_rates()?;
         let mut controller = self.controller();
-        *controller = budget.map(|budget| Controller::new(budget, self.rate()));
+        // The highest rate is that of the budget before, or of the one that the session began with.
+        let before = controller.as_ref().map(Controller::budget).or(self.options.budget);
+        let highest = before.map(|budget| budget.highest);
+        *controller = share.map(|share| Controller::new(Budget::new(share, highest), self.rate()));
         Ok(self.rate())
     }
 

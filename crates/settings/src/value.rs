@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::budget;
+use crate::budget::{self, budget};
 use crate::rotation::Rotation;
 use crate::trigger::Trigger;
 
@@ -107,7 +107,7 @@ impl Syntax {
     /// The share in `value`, if it is a budget.
     pub(crate) fn budget(&self, value: &OsStr) -> Option<f64> {
         let Syntax::Budget = *self else { return None };
-        budget::budget(value.to_str()?)
+        budget(value.to_str()?)
     }
 
     /// The rotation in `value`, if it is one.

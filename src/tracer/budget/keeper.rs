@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::controller::{Budget, Controller, Reading};
+use super::controller::{Controller, Reading};
 use super::cost::CostMeter;
 use crate::sampling::Rate;
 use crate::tracer::registry::MutatorRegistry;

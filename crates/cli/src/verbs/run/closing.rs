@@ -35,6 +35,8 @@ pub(super) struct EndedRun<'a> {
     pub(super) rate: f64,
     /// Each trace is a series of files.
     pub(super) is_series: bool,
+    /// What each may cost, as it was asked for.
+    pub(super) budget: Option<f64>,
 }
 
 impl EndedRun<'_> {
@@ -45,14 +47,37 @@ impl EndedRun<'_> {
             [] => untraced::message(self.program, self.only, journal).iter().for_each(|it| say(it)),
             _ if quiet && journal.is_complete() => {}
             _ if self.is_series => {
-                return processes.iter().for_each(|process| say(&line_of_series(process)));
+                processes.iter().for_each(|process| say(&line_of_series(process)));
+                self.cost(processes).iter().for_each(|line| say(line));
+                return;
             }
             [process] => say(&line(process, self.rate)),
             _ => self.summarise(processes),
         }
         if !quiet {
+            self.cost(processes).iter().for_each(|line| say(line));
+        }
+        if !quiet {
             next_steps::print(processes);
         }
+    }
+
+    /// What tracing has cost, if it had a budget.
+    fn cost(&self, processes: &[Process]) -> Option<String> {
+        let budget = self.budget?;
+        let ended = processes.iter().filter_map(|process| match process.end {
+            End::Orderly(counted) | End::WriteFailed(counted) => Some(counted),
+            End::Flushed | End::Abrupt => None,
+        });
+        let (cost, program) = ended.fold((0, 0), |(cost, program), counted| {
+            (cost + counted.cost_ns, program + counted.program_ns)
+        });
+        let share = (program > 0).then(|| cost as f64 / program as f64 * 100.0)?;
+        Some(format!(
+            "tracing took {share:.2} % of the program's processor time, of which {program:.1} s; the budget was {budget} %",
+            program = program as f64 / 1e9,
+            budget = budget * 100.0,
+        ))
     }
 
     fn summarise(&self, processes: &[Process]) {

@@ -257,6 +257,7 @@ impl Run {
                 only: &self.only,
                 rate: self.first_rate(),
                 is_series: self.is_series(),
+                budget: self.share(),
             };
             run.print(&said, self.quiet);
         }
@@ -273,13 +274,16 @@ impl Run {
 
     /// The rate for the program: with a budget only if one is given, since it is then the highest.
     fn rate_for_program(&self) -> Option<OsString> {
-        let rate = if self.has_budget() { self.rate } else { Some(self.first_rate()) };
+        let rate = if self.share().is_some() { self.rate } else { Some(self.first_rate()) };
         rate.map(|rate| rate.to_string().into())
     }
 
-    fn has_budget(&self) -> bool {
-        let budget = settings::BUDGET.find_budget(|name| std::env::var_os(name));
-        self.budget.is_some() || budget.is_ok_and(|budget| budget.is_some())
+    /// What the trace may cost.
+    fn share(&self) -> Option<f64> {
+        match &self.budget {
+            Some(budget) => settings::budget(budget),
+            None => settings::BUDGET.find_budget(|name| std::env::var_os(name)).ok().flatten(),
+        }
     }
 
     /// Whether the program goes on in further files.
