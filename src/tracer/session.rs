@@ -137,7 +137,6 @@ impl Session {
                 Arc::clone(&controller),
                 Arc::clone(&registry),
                 Arc::clone(&state),
-                meter,
             ),
         };
         let first = new_file(out, &options, options.rate, start_us);

@@ -50,19 +50,23 @@ impl Budget {
 pub(crate) struct Reading {
     /// By a clock that never goes back.
     pub(crate) wall_ns: u64,
-    /// Processor time of the program, without ours.
-    pub(crate) program_ns: u64,
-    /// Processor time of hooks and of our threads.
-    pub(crate) cost_ns: u64,
+    /// Processor time of the process.
+    pub(crate) process_ns: u64,
+    /// Of it, that of our threads.
+    pub(crate) threads_ns: u64,
+    /// And that of hooks, an estimate.
+    pub(crate) hooks_ns: u64,
     /// Sampled blocks.
     pub(crate) samples: u64,
 }
 
-/// The same for a while.
+/// What was counted in a while.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     wall: f64,
+    /// Processor time of the program, without ours.
     program: f64,
+    /// Processor time of hooks and of our threads.
     cost: f64,
     samples: f64,
 }
@@ -70,10 +74,14 @@ struct Spent {
 impl Spent {
     fn between(from: Reading, to: Reading) -> Spent {
         let since = |from: u64, to: u64| to.saturating_sub(from) as f64;
+        let threads = since(from.threads_ns, to.threads_ns);
+        let rest = (since(from.process_ns, to.process_ns) - threads).max(0.0);
+        // Hooks that did not run took time, but no processor time.
+        let hooks = since(from.hooks_ns, to.hooks_ns).min(rest);
         Spent {
             wall: since(from.wall_ns, to.wall_ns),
-            program: since(from.program_ns, to.program_ns),
-            cost: since(from.cost_ns, to.cost_ns),
+            program: rest - hooks,
+            cost: threads + hooks,
             samples: since(from.samples, to.samples),
         }
     }

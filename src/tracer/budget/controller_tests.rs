@@ -83,8 +83,12 @@ impl Simulation {
             *rest += more;
         }
         let [program_ns, cost_ns, samples] = self.rest.map(|rest| rest as u64);
+        // A good half of the cost is that of hooks.
+        let threads_ns = cost_ns * 4 / 10;
+        let (process_ns, hooks_ns) = (program_ns + cost_ns, cost_ns - threads_ns);
+
         let wall_ns = self.now.wall_ns + wall as u64;
-        self.now = Reading { wall_ns, program_ns, cost_ns, samples };
+        self.now = Reading { wall_ns, process_ns, threads_ns, hooks_ns, samples };
         if let Some(rate) = self.controller.observe(self.now) {
             assert_ne!(rate.get(), self.rate, "a change that is none");
             self.rate = rate.get();
@@ -200,8 +204,10 @@ fn clocks_that_jump_do_no_lasting_harm() {
     // Back to nothing, and an hour ahead.
     for wrong in [
         Reading::default(),
-        Reading { wall_ns: u64::MAX, program_ns: u64::MAX, cost_ns: u64::MAX, samples: u64::MAX },
-        Reading { cost_ns: simulation.now.cost_ns + 3_600_000_000_000, ..simulation.now },
+        Reading { wall_ns: u64::MAX, samples: u64::MAX, ..simulation.now },
+        Reading { process_ns: u64::MAX, threads_ns: u64::MAX, ..simulation.now },
+        // A hook that stood still for an hour.
+        Reading { hooks_ns: simulation.now.hooks_ns + 3_600_000_000_000, ..simulation.now },
     ] {
         simulation.controller.observe(wrong).inspect(|rate| simulation.rate = rate.get());
         simulation.run(Phase { seconds: 60.0, ..BUSY });

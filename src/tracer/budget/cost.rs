@@ -1,8 +1,9 @@
 //! What tracing costs, in processor time.
 //!
 //! The time of our threads is exact, by the kernel. That of hooks is an estimate: one hook of an
-//! allocation in 32 is timed, by a clock that goes on while the thread does not run. Taken together both
-//! may be no more than what the process took.
+//! allocation in 32 is timed, by a clock that goes on while the thread does not run: one that took
+//! much longer than those before is not believed. Taken together both may be no more than what the
+//! process took.
 
 use crate::sys::processor_time::{of_our_threads, of_process};
 
@@ -22,9 +23,10 @@ impl Cost {
         self.hooks_ns.saturating_add(self.threads_ns)
     }
 
-    /// The same by the time of the program; 0 if that has not run.
+    /// The same by the time of the program; at most 100.
     pub(crate) fn share(&self) -> f64 {
-        if self.program_ns == 0 { 0.0 } else { self.ours_ns() as f64 / self.program_ns as f64 }
+        let ours = self.ours_ns() as f64;
+        if ours == 0.0 { 0.0 } else { ours / (self.program_ns as f64).max(ours / 100.0) }
     }
 
     fn of(hooks_ns: u64, threads_ns: u64, process_ns: u64) -> Cost {
@@ -66,6 +68,6 @@ mod tests {
         assert_eq!(Cost::of(500, 30, 100).program_ns, 0);
         assert_eq!(Cost::of(500, 30, 100).ours_ns(), 100);
         assert_eq!(Cost::of(5, 200, 100), Cost { hooks_ns: 0, threads_ns: 200, program_ns: 0 });
-        assert_eq!(Cost::default().share(), 0.0);
+        assert_eq!((Cost::default().share(), Cost::of(5, 200, 100).share()), (0.0, 100.0));
     }
 }

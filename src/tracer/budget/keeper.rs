@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::controller::{Controller, Reading};
-use super::cost::CostMeter;
 use crate::sampling::Rate;
+use crate::sys::processor_time;
 use crate::tracer::registry::MutatorRegistry;
 use crate::tracer::state::State;
 
@@ -20,7 +20,6 @@ pub(crate) struct BudgetKeeper {
     controller: SharedController,
     registry: Arc<Mutex<MutatorRegistry>>,
     state: Arc<State>,
-    meter: CostMeter,
     began: Instant,
     last_look: Instant,
 }
@@ -30,10 +29,9 @@ impl BudgetKeeper {
         controller: SharedController,
         registry: Arc<Mutex<MutatorRegistry>>,
         state: Arc<State>,
-        meter: CostMeter,
     ) -> BudgetKeeper {
         let now = Instant::now();
-        BudgetKeeper { controller, registry, state, meter, began: now, last_look: now }
+        BudgetKeeper { controller, registry, state, began: now, last_look: now }
     }
 
     /// Looks at the cost if it is time, and changes the rate if that is needed. Does not wait for
@@ -48,11 +46,11 @@ impl BudgetKeeper {
         let totals = registry.stats().totals;
         drop(registry);
         self.last_look = Instant::now();
-        let cost = self.meter.cost(self.state.ticks_ns(totals.hook_ticks));
         let reading = Reading {
             wall_ns: self.began.elapsed().as_nanos() as u64,
-            program_ns: cost.program_ns,
-            cost_ns: cost.ours_ns(),
+            process_ns: processor_time::of_process(),
+            threads_ns: processor_time::of_our_threads(),
+            hooks_ns: self.state.ticks_ns(totals.hook_ticks),
             samples: totals.sampled_blocks(),
         };
         if let Some(rate) = controller.observe(reading)
