@@ -85,8 +85,12 @@ pub struct heaptap_options {
     /// limit for a file the next one begins with `heaptap_tracer_next_part` only. Default, if
     /// there is one: 20. If all three are 0 the trace is one file.
     pub keep: u32,
+    /// What the trace may cost, by the processor time of the program: 0.01 for one per cent, from 0.0001
+    /// to 0.5. The rate then changes as the program does, up to `rate`, whose default is then 0.01. 0:
+    /// the rate stays as it is.
+    pub budget: f64,
     /// Must be zero.
-    pub reserved: [u8; 48],
+    pub reserved: [u8; 40],
 }
 
 // SAFETY: `repr(C)`, starts with its size, no padding; numbers, pointers and an
@@ -95,7 +99,7 @@ unsafe impl VersionedStruct for heaptap_options {
     const FIRST_SIZE: usize = 160;
 
     fn reserved_is_zero(&self) -> bool {
-        self.reserved == [0; 48]
+        self.reserved == [0; 40]
     }
 }
 
@@ -109,6 +113,8 @@ impl heaptap_options {
             0.0 => Rate::DEFAULT,
             rate => Rate::new(rate).ok_or(Refused(HEAPTAP_STATUS_RATE))?,
         };
+        let is_budget =
+            self.budget == 0.0 || heaptap_settings::BUDGETS.contains(&(self.budget * 100.0));
         let max_frames = or_default(self.max_frames as usize, Options::MAX_FRAMES);
         let buffer_kib = or_default(self.buffer_kib as usize, Options::BUFFER_KIB);
         let in_range = self.header_words <= 8
@@ -116,7 +122,8 @@ impl heaptap_options {
             && max_frames <= Options::MAX_FRAMES
             && (256..=4 << 20).contains(&buffer_kib)
             && self.wait_ms <= 60_000
-            && self.native_frames <= HEAPTAP_NATIVE_ON;
+            && self.native_frames <= HEAPTAP_NATIVE_ON
+            && is_budget;
         if !in_range {
             return Err(Refused(HEAPTAP_STATUS_OPTION));
         }
@@ -124,7 +131,7 @@ impl heaptap_options {
             0 => Options::WAIT,
             wait_ms => Duration::from_millis(u64::from(wait_ms)),
         };
-        Ok(Options {
+        let mut options = Options {
             seed: self.seed,
             header_words: self.header_words as usize,
             one_mutator: self.max_mutators == 1,
@@ -148,7 +155,11 @@ impl heaptap_options {
             runtime_params: unsafe { optional_bytes(self.runtime_params) },
             locate: self.locator(),
             ..Options::new(Vec::new(), rate)
-        })
+        };
+        if self.budget != 0.0 {
+            options.set_budget(self.budget, Some(rate).filter(|_| self.rate != 0.0));
+        }
+        Ok(options)
     }
 
     /// The file's name, which is required.

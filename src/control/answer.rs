@@ -5,9 +5,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use heaptap_control::{
-    Command, Flushed, Marked, Rotated, SnapshotRequest, StartRequest, Started, Status, Stopped,
-    Taken,
+    Budgeted, Command, Flushed, Marked, Rotated, SnapshotRequest, StartRequest, Started, Status,
+    Stopped, Taken,
 };
+
+use heaptap_settings::{BUDGETS, Rotation};
 
 use super::jobs::{Answer, Queue, Work};
 use super::process::{self, Process};
@@ -15,7 +17,7 @@ use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
 use crate::snapshot::{self, Method, Order, Reason};
 use crate::sys::name_pattern::ProcessFacts;
-use crate::tracer::{self, Failure, Rate};
+use crate::tracer::{self, Failure, Rate, RotationLimits};
 
 /// The longest wait for the writer.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
@@ -49,11 +51,13 @@ pub(super) fn plan(process: &'static Process, command: Command) -> Plan {
             let wait = Wait::new(request.wait, cancellation.clone());
             Plan::Job(Queue::Sessions, cancellation, Box::new(move || stop(process, &wait)))
         }
-        Command::Rotate => {
-            Plan::Job(Queue::Flushes, Cancellation::default(), Box::new(|| next_part(None)))
-        }
+        Command::Rotate => Plan::Job(Queue::Flushes, Cancellation::default(), Box::new(next_part)),
         Command::Rate(rate) => {
-            let work = Box::new(move || next_part(Some(rate)));
+            let work = Box::new(move || change_rate(rate));
+            Plan::Job(Queue::Flushes, Cancellation::default(), work)
+        }
+        Command::Budget(percent) => {
+            let work = Box::new(move || change_budget(percent));
             Plan::Job(Queue::Flushes, Cancellation::default(), work)
         }
         Command::Snapshot(request) => {
@@ -111,11 +115,18 @@ fn status(process: &Process) -> Status {
         snapshots,
         sessions: sessions.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
         state: if session.is_some() { "tracing" } else { "idle" }.to_owned(),
-        rate: session.map_or(0.0, |session| session.rate().get()),
+        rate: session.as_ref().map_or(0.0, |session| session.rate().get()),
+        budget: session.and_then(|session| session.budget()).map_or(0.0, |budget| budget.share),
+        cost: rounded(stats.cost.share()),
         bytes: stats.bytes,
         samples: stats.totals.samples,
         lost: stats.totals.dropped,
     }
+}
+
+/// To hundredths of a per cent of a whole, which is finer than hooks are measured.
+fn rounded(share: f64) -> f64 {
+    (share * 1e4).round() / 1e4
 }
 
 fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
@@ -123,8 +134,11 @@ fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
 }
 
 fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
-    let StartRequest { file, rate, .. } = request;
-    let order = StartOrder { file: file.into_os_string().into_vec(), rate, wait };
+    let StartRequest { file, rate, budget, rotate, keep, .. } = request;
+    let rate = rate.map(checked_rate).transpose()?;
+    let budget = budget.map(checked_share).transpose()?;
+    let rotation = rotation(rotate.as_deref(), keep)?;
+    let order = StartOrder { file: file.into_os_string().into_vec(), rate, budget, rotation, wait };
     let session = sessions(process)?.start(&order)?;
     Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
 }
@@ -158,25 +172,65 @@ fn flush() -> Answer {
     }
 }
 
-/// Begins the next file of a series, at this rate or the one before.
-fn next_part(rate: Option<f64>) -> Answer {
+/// Begins the next file of a series.
+fn next_part() -> Answer {
     let session = tracer::live_session()
         .ok_or("the program is not traced, so there is no file to go on from")?;
-    let rate = match rate {
-        None => None,
-        Some(rate) => Some(
-            Rate::new(rate)
-                .ok_or_else(|| format!("{rate} is no sampling rate: from {:e} to 1", Rate::MIN))?,
-        ),
-    };
-    match session.next_part(rate) {
+    match session.next_part(None) {
         Ok(file) => Ok(Rotated { file }.to_string()),
         Err(Failure::Order) => Err(format!(
-            "the trace is one file, at one rate: start the program with {} (heaptap run --rotate)",
+            "the trace is one file: for a series, start the program with {} (heaptap run --rotate), or the \
+             trace with rotate=WHEN (heaptap start --rotate)",
             heaptap_settings::ROTATE.name
         )),
         Err(_) => Err("the trace has ended".into()),
     }
+}
+
+/// Samples at this rate from now on.
+fn change_rate(rate: f64) -> Answer {
+    let session =
+        tracer::live_session().ok_or("the program is not traced, so there is no rate to change")?;
+    let file = session.change_rate(checked_rate(rate)?)?;
+    Ok(Rotated { file }.to_string())
+}
+
+/// Keeps this budget, in per cent, from now on, or none.
+fn change_budget(percent: Option<f64>) -> Answer {
+    let session = tracer::live_session()
+        .ok_or("the program is not traced, so there is nothing to spend a budget on")?;
+    let share = percent.map(checked_share).transpose()?;
+    let rate = session.change_budget(share)?.get();
+    Ok(Budgeted { file: session.file(), rate, budget: share.unwrap_or(0.0) }.to_string())
+}
+
+fn checked_rate(rate: f64) -> Result<Rate, String> {
+    Rate::new(rate).ok_or_else(|| format!("{rate} is no sampling rate: from {:e} to 1", Rate::MIN))
+}
+
+/// The share that so many per cent are.
+fn checked_share(percent: f64) -> Result<f64, String> {
+    let (low, high) = (BUDGETS.start(), BUDGETS.end());
+    let refused = || format!("{percent}% is no budget: from {low}% to {high}%");
+    heaptap_settings::budget(&format!("{percent}%")).ok_or_else(refused)
+}
+
+/// When the trace goes on in another file; `None`: what the settings say.
+fn rotation(when: Option<&str>, keep: Option<u64>) -> Result<Option<RotationLimits>, String> {
+    let Some(when) = when else {
+        let alone = "keep=N is about the files of a series, which rotate=WHEN makes of the trace";
+        return if keep.is_some() { Err(alone.into()) } else { Ok(None) };
+    };
+    let syntax = heaptap_settings::ROTATE.syntax;
+    let Rotation { bytes, age } =
+        Rotation::parse(when).ok_or_else(|| format!("rotate={when} is not {syntax}"))?;
+    let keep = keep.unwrap_or(heaptap_settings::DEFAULT_KEEP);
+    let allowed = heaptap_settings::KEEP;
+    let keep = allowed.integer(&keep.to_string()).map_err(|invalid| {
+        let expected = invalid.expected;
+        format!("keep={keep} is not {expected}")
+    })?;
+    Ok(Some(RotationLimits { bytes, age, keep: keep as usize }))
 }
 
 #[cfg(test)]

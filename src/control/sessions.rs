@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::safe_point::Cancellation;
-use crate::tracer::Session;
+use crate::tracer::{Rate, RotationLimits, Session};
 
 /// How long a command waits for a safe point.
 pub(crate) struct Wait {
@@ -26,7 +26,12 @@ pub(crate) struct StartOrder {
     /// The file's name, before `%p`, `%e` and `%t` are replaced.
     pub(crate) file: Vec<u8>,
     /// `None`: that of the settings.
-    pub(crate) rate: Option<f64>,
+    pub(crate) rate: Option<Rate>,
+    /// What it may cost, by the program's processor time; the rate is then the highest. `None`: as in the
+    /// settings.
+    pub(crate) budget: Option<f64>,
+    /// `None`: as in the settings.
+    pub(crate) rotation: Option<RotationLimits>,
     pub(crate) wait: Wait,
 }
 

@@ -21,6 +21,7 @@
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread; walks of a heap |
 //! | `process_stats` | memory, threads and limits of this process | the writer thread, the trigger thread |
+//! | `processor_time` | that of this process, and that of our own threads | both |
 //! | `memory_pressure` | whether that memory runs short | the writer thread, the trigger thread |
 //! | `output` | writes each packet whole or not at all | the writer thread |
 //! | `write_signals` | writes on threads of the host without SIGPIPE and SIGXFSZ | the starting thread, exit handlers |
@@ -51,6 +52,7 @@ pub(crate) mod prefetch;
 pub(crate) mod process_memory;
 #[cfg(not(loom))]
 pub(crate) mod process_stats;
+pub(crate) mod processor_time;
 pub(crate) mod program;
 pub(crate) mod race_once;
 pub(crate) mod shared_memory;

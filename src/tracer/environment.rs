@@ -59,8 +59,19 @@ fn apply_settings(
         report(&invalid);
         Failure::Rate
     })?;
-    if let Some(rate) = rate {
-        options.rate = Rate::new(rate).ok_or(Failure::Rate)?;
+    let rate = rate.map(|rate| Rate::new(rate).ok_or(Failure::Rate)).transpose()?;
+    let budget = settings::BUDGET.find_budget(&lookup).map_err(|invalid| {
+        report(&invalid);
+        Failure::Option
+    })?;
+    match (budget, rate) {
+        (Some(share), highest) => options.set_budget(share, highest),
+        (None, Some(rate)) => match options.budget {
+            // The host's.
+            Some(budget) => options.set_budget(budget.share, Some(rate)),
+            None => options.rate = rate,
+        },
+        (None, None) => {}
     }
     let integer = |variable: &settings::Variable| {
         variable.find_integer(&lookup).map_err(|invalid| {

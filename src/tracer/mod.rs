@@ -25,6 +25,7 @@
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers for exit and fork")]
 
 mod backtraces;
+mod budget;
 mod counters;
 mod counting_output;
 mod environment;

@@ -8,6 +8,7 @@ use heaptap_trace::{LocationList, TraceFormat};
 use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
+use crate::tracer::budget::Budget;
 use crate::writer::{ReadParams, RotationLimits};
 
 /// What to do when no event buffer is free.
@@ -41,6 +42,8 @@ pub(crate) struct Options {
     /// The file's name, before `%p`, `%e` and `%t` are replaced.
     pub(crate) file: Vec<u8>,
     pub(crate) rate: Rate,
+    /// What the trace may cost: the rate changes to keep it.
+    pub(crate) budget: Option<Budget>,
     /// When the trace goes on in another file, as a series; `None` if it is one file.
     pub(crate) rotation: Option<RotationLimits>,
     /// The same seed gives the same samples in the same program. 0: a new one.
@@ -95,6 +98,7 @@ impl Options {
         Options {
             file,
             rate,
+            budget: None,
             rotation: None,
             seed: 0,
             header_words: 0,
@@ -114,6 +118,14 @@ impl Options {
             locate: None,
             name: None,
         }
+    }
+
+    /// The trace may cost this share of the program's processor time. The rate is at most `highest`,
+    /// or [`Budget::HIGHEST`].
+    pub(crate) fn set_budget(&mut self, share: f64, highest: Option<Rate>) {
+        let budget = Budget::new(share, highest);
+        self.rate = budget.first_rate();
+        self.budget = Some(budget);
     }
 
     /// The number of event buffers in this much memory.

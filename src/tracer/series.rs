@@ -4,11 +4,12 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::sampling::Rate;
 use crate::sys::part_files::PartFiles;
+use crate::tracer::budget::{Budget, Controller};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::entropy;
@@ -59,7 +60,25 @@ pub(super) fn begin(
         let rate = Rate::new(rate).unwrap_or(options.rate);
         new_file(out, &options, rate, start_us)
     });
-    Ok((out, SeriesParts { first: Some((Box::new(series), claimed)), make }))
+    Ok((out, SeriesParts { first: Some((Box::new(series), claimed)), make: Some(make) }))
+}
+
+/// The series of one file that a trace at many rates is.
+pub(super) fn begin_of_one_file(
+    out: &CountingOutput,
+) -> Result<SeriesParts<CountingOutput>, StartError> {
+    let refused = |why: String| StartError::new(Failure::File, format!("{why}; not tracing"));
+    let name = out.name();
+    if !out.is_file() {
+        let name = name.display();
+        return Err(refused(format!(
+            "a budget changes the rate, and {name} is no file, beside which others could be written: \
+             name a file, or trace at one rate"
+        )));
+    }
+    let made = Series::beside(Path::new(name), series_id());
+    let (series, claimed) = made.map_err(|error| refused(error.to_string()))?;
+    Ok(SeriesParts { first: Some((Box::new(series), claimed)), make: None })
 }
 
 fn series_id() -> [u8; 16] {
@@ -82,11 +101,59 @@ impl Session {
         if self.options.rotation.is_none() {
             return Err(Failure::Order);
         }
+        if rate.is_some() {
+            self.controller().take();
+        }
         let trace = self.writer.next_part(rate.map(Rate::get));
         let trace = trace.ok_or_else(|| self.failure().unwrap_or(Failure::Off))?;
         if let Some(rate) = rate {
             self.state.set_rate(rate);
         }
         Ok(PathBuf::from(trace))
+    }
+
+    /// Samples at this rate from now on, and ends a budget. A series goes on in its next part, and a
+    /// trace of one file has a sidecar from then on. Returns the trace that is written. An error is
+    /// for the user.
+    pub(crate) fn change_rate(&self, rate: Rate) -> Result<PathBuf, String> {
+        if self.options.rotation.is_some() {
+            return self.next_part(Some(rate)).map_err(|_| "the trace has ended".into());
+        }
+        self.allow_many_rates()?;
+        let mut controller = self.controller();
+        *controller = None;
+        self.state.set_rate(rate);
+        Ok(self.file())
+    }
+
+    /// Keeps a budget of this share from now on; `None` stays at the rate of this moment. Returns that rate. An error
+    /// is for the user.
+    pub(crate) fn change_budget(&self, share: Option<f64>) -> Result<Rate, String> {
+        self.allow_many_rates()?;
+        let mut controller = self.controller();
+        // The highest rate is that of the budget before, or of the one that the session began with.
+        let before = controller.as_ref().map(Controller::budget).or(self.options.budget);
+        let highest = before.map(|budget| budget.highest);
+        *controller = share.map(|share| Controller::new(Budget::new(share, highest), self.rate()));
+        Ok(self.rate())
+    }
+
+    /// The budget that is kept.
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        self.controller().as_ref().map(Controller::budget)
+    }
+
+    fn allow_many_rates(&self) -> Result<(), String> {
+        let ended = || "the trace has ended".to_owned();
+        if !self.is_live() {
+            return Err(ended());
+        }
+        self.writer.allow_many_rates(series_id()).ok_or_else(ended)??;
+        self.state.allow_many_rates();
+        Ok(())
+    }
+
+    fn controller(&self) -> MutexGuard<'_, Option<Controller>> {
+        self.controller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,6 +20,7 @@ use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
 use crate::sys::clock::{Clock, Moment, TickSource};
 use crate::sys::write_signals::without_write_signals;
+use crate::tracer::budget::{BudgetKeeper, Controller, CostMeter, SharedController};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::frame_locator::FrameLocator;
@@ -59,7 +60,10 @@ pub(crate) struct Session {
     pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
     pub(super) writer: WriterThread,
-    registry: Mutex<MutatorRegistry>,
+    registry: Arc<Mutex<MutatorRegistry>>,
+    /// Chooses the rate, if there is a budget.
+    pub(super) controller: SharedController,
+    meter: CostMeter,
     /// Whether the registry has orphans, readable without its lock.
     has_orphans: AtomicBool,
     /// In a forked child, the session that replaced this one; `None` if tracing
@@ -93,9 +97,16 @@ impl Session {
             }
         };
         let state = Arc::new(State::new(options.rate));
+        if options.rotation.is_some() || options.budget.is_some() {
+            state.allow_many_rates();
+        }
         let current_file = CurrentFile::default();
         let (out, parts) = match options.rotation {
-            None => (open_output(&options.file, &state)?, None),
+            None => {
+                let out = open_output(&options.file, &state)?;
+                let parts = options.budget.map(|_| series::begin_of_one_file(&out)).transpose()?;
+                (out, parts)
+            }
             Some(limits) => {
                 let (out, parts) = series::begin(&options, limits, &state, &current_file)?;
                 (out, Some(parts))
@@ -112,11 +123,21 @@ impl Session {
             options.read_heap.clone(),
             options.probes_limit,
         );
+        let orphans = Orphans::new().ok_or(Failure::Memory)?;
+        let registry = Arc::new(Mutex::new(MutatorRegistry::new(orphans)));
+        let controller = options.budget.map(|budget| Controller::new(budget, options.rate));
+        let controller: SharedController = Arc::new(Mutex::new(controller));
+        let meter = CostMeter::start();
         let context = WriterContext {
             frames: FrameLocator::new(&options, &tables, &labels),
             clock: SessionClock::new(clock, stopwatch),
             state: Arc::clone(&state),
             sidecar,
+            budget: BudgetKeeper::new(
+                Arc::clone(&controller),
+                Arc::clone(&registry),
+                Arc::clone(&state),
+            ),
         };
         let first = new_file(out, &options, options.rate, start_us);
         let format = options.format();
@@ -131,7 +152,6 @@ impl Session {
                 let message = format!("cannot start the writer thread: {error}; not tracing");
                 StartError::new(Failure::Thread, message)
             })?;
-        let orphans = Orphans::new().ok_or(Failure::Memory)?;
         Ok(Arc::new(Session {
             options,
             current_file,
@@ -147,7 +167,9 @@ impl Session {
             channel,
             stopwatch,
             writer,
-            registry: Mutex::new(MutatorRegistry::new(orphans)),
+            registry,
+            controller,
+            meter,
             has_orphans: AtomicBool::new(false),
             successor: OnceLock::new(),
         }))
@@ -168,7 +190,7 @@ impl Session {
         self.state.failure()
     }
 
-    /// The sampling rate now. Only that of a series changes.
+    /// The sampling rate now.
     pub(crate) fn rate(&self) -> Rate {
         Rate::from_bits(self.state.rate_bits()).unwrap_or(self.options.rate)
     }
@@ -310,9 +332,8 @@ impl Session {
     /// Everything that is counted.
     pub(crate) fn stats(&self) -> SessionStats {
         let mut stats = self.registry().stats();
-        let tick_ns = self.state.tick_ns.load(Ordering::Relaxed);
-        let hook_ns = (u128::from(stats.totals.hook_ticks) * u128::from(tick_ns)) >> 20;
-        stats.hook_ns = u64::try_from(hook_ns).unwrap_or(u64::MAX);
+        stats.hook_ns = self.state.ticks_ns(stats.totals.hook_ticks);
+        stats.cost = self.meter.cost(stats.hook_ns);
         stats.bytes = self.state.bytes.load(Ordering::Relaxed);
         stats.live_blocks += self.by_address.len() as u64;
         stats

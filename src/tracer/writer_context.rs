@@ -8,6 +8,8 @@ use heaptap_trace::{Locate, LocationList, WriteError};
 
 use crate::probes::{Sidecar, SidecarClock as _, TraceAt};
 use crate::queue::Part;
+use crate::sampling::Rate;
+use crate::tracer::budget::BudgetKeeper;
 use crate::tracer::frame_locator::FrameLocator;
 use crate::tracer::message::say;
 use crate::tracer::session_clock::SessionClock;
@@ -20,6 +22,7 @@ pub(crate) struct WriterContext {
     pub(crate) clock: SessionClock,
     pub(crate) state: Arc<State>,
     pub(crate) sidecar: Sidecar,
+    pub(crate) budget: BudgetKeeper,
 }
 
 impl WriterContext {
@@ -49,6 +52,14 @@ impl Context for WriterContext {
     fn observe_time(&mut self) {
         self.clock.observe();
         self.state.tick_ns.store(self.clock.length_ns(1 << 20), Ordering::Relaxed);
+    }
+
+    fn keep_budget(&mut self) {
+        self.budget.look();
+    }
+
+    fn rate(&self) -> Option<f64> {
+        self.budget.rate().map(Rate::get)
     }
 
     fn micros(&mut self, ticks: u64) -> u64 {

@@ -10,6 +10,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use heaptap_trace::SeriesId;
+
 use crate::queue::{BlockId, Channel};
 use crate::sys::thread::{self, JoinOutcome, Worker};
 use crate::tracer::counting_output::CountingOutput;
@@ -80,6 +82,12 @@ impl WriterThread {
     /// one before. `None`: the thread ended before that.
     pub(crate) fn next_part(&self, rate: Option<f64>) -> Option<OsString> {
         self.ask(|done| Request::NextPart(rate, done))
+    }
+
+    /// Has a place for blocks that are sampled at other rates than the file's, or returns why there is
+    /// none. `None`: the thread ended before that.
+    pub(crate) fn allow_many_rates(&self, id: SeriesId) -> Option<Result<(), String>> {
+        self.ask(|done| Request::ManyRates(id, done))
     }
 
     /// The ids of blocks in the file, after everything recorded so far is written. `None`: the

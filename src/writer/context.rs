@@ -12,6 +12,15 @@ pub(crate) trait Context: Locate {
     /// Reads the clock, so that the following times are accurate.
     fn observe_time(&mut self);
 
+    /// Looks at what tracing costs, and changes the rate if that is to have a bound. At most
+    /// some milliseconds after the last time if much is being recorded.
+    fn keep_budget(&mut self) {}
+
+    /// The rate at which mutators are to sample now, if that can be another one than the file's.
+    fn rate(&self) -> Option<f64> {
+        None
+    }
+
     /// Ticks since the session's start as microseconds since the epoch.
     fn micros(&mut self, ticks: u64) -> u64;
 

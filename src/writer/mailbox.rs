@@ -10,6 +10,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use heaptap_trace::SeriesId;
+
 use crate::queue::BlockId;
 use crate::sys::futex::EventCount;
 use crate::writer::trace_file::{IdentifiedBlocks, NewFile};
@@ -23,6 +25,9 @@ pub(crate) enum Request<W> {
     /// The same, and then begin the next part of a series, at this rate or at the one before.
     /// Reports the name of its trace.
     NextPart(Option<f64>, Sender<OsString>),
+    /// The same, and then have a place for blocks that are sampled at other rates than the file's: if
+    /// it is no part of a series, it becomes one of its own. Reports why there is none.
+    ManyRates(SeriesId, Sender<Result<(), String>>),
     /// The same, and then report the ids that the file has for these blocks.
     Identify(Vec<BlockId>, Sender<IdentifiedBlocks>),
     /// The same, and then end the thread.

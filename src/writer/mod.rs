@@ -37,10 +37,11 @@ mod trace_file;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heaptap_trace::{Completion, Encoder, LiveSink, TraceFormat, WriteError};
+use heaptap_trace::{Completion, Encoder, LiveSink, SeriesId, TraceFormat, WriteError};
 
 use crate::queue::Consumer;
 use crate::writer::drain::{Drained, drain};
@@ -78,7 +79,8 @@ pub(crate) type MakePart<W> = Box<dyn FnMut(Box<dyn TraceOutput>, f64, u64) -> N
 pub(crate) struct SeriesParts<W> {
     /// With the files of the first part, until that begins.
     pub(crate) first: Option<(Box<Series>, ClaimedPart)>,
-    pub(crate) make: MakePart<W>,
+    /// `None`: it is one file.
+    pub(crate) make: Option<MakePart<W>>,
 }
 
 /// No event waits longer than this to be written.
@@ -214,7 +216,9 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
         self.restart_if_truncated()?;
         self.next_part_if_due()?;
+        self.context.keep_budget();
         while self.drain()? == Drained::Something {
+            self.context.keep_budget();
             self.flush_if_due()?;
             self.next_part_if_due()?;
         }
@@ -238,6 +242,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                     self.next_part(rate)?;
                     _ = done.send(self.output_name.clone());
                 }
+                Request::ManyRates(series, done) => _ = done.send(self.allow_many_rates(series)?),
                 Request::Identify(blocks, done) => {
                     // Until the first file begins, none has any block.
                     if let Some(file) = &self.file {
@@ -261,7 +266,56 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         let new_name = new.out.name().to_owned();
         let last_name = std::mem::replace(&mut self.output_name, new_name);
         new.complete_info();
-        self.go_on_in(new, last_name)
+        let series = self.file.as_mut().and_then(|file| file.series.take());
+        let (rate, start_time) = (new.info.sample_rate, new.info.start_time);
+        self.go_on_in(new, last_name)?;
+        let Some(mut before) = series else { return Ok(()) };
+        before.end_part(start_time)?;
+        let begun = self.series_beside(before.next_id(), Some(&before), rate, start_time)?;
+        if let (Ok(series), Some(file)) = (begun, &mut self.file) {
+            file.begin_series(series);
+        }
+        Ok(())
+    }
+
+    /// Makes the file a series of one part, unless it is a part already.
+    fn allow_many_rates(&mut self, id: SeriesId) -> Result<Result<(), String>, WriteError> {
+        let Some(file) = &mut self.file else { return Ok(Err("the trace has ended".into())) };
+        if file.series.is_some() {
+            return Ok(Ok(()));
+        }
+        if !file.is_file() {
+            let name = self.output_name.display();
+            return Ok(Err(format!("{name} is no file: it has one rate")));
+        }
+        let (rate, start_time) = (file.rate(), file.start_time());
+        let begun = self.series_beside(id, None, rate, start_time)?;
+        Ok(begun.map(|series| {
+            if let Some(file) = &mut self.file {
+                file.begin_series(series);
+            }
+        }))
+    }
+
+    /// Begins a series of one part beside the file, whose lanes are at the rates that they have in the
+    /// one before. The inner error: its sidecar cannot be made.
+    fn series_beside(
+        &mut self,
+        id: SeriesId,
+        before: Option<&Series>,
+        rate: f64,
+        start_time: u64,
+    ) -> Result<Result<Box<Series>, String>, WriteError> {
+        let (mut series, files) = match Series::beside(Path::new(&self.output_name), id) {
+            Ok(made) => made,
+            Err(error) if before.is_none() => return Ok(Err(error.to_string())),
+            Err(error) => return Err(io::Error::other(error).into()),
+        };
+        if let Some(before) = before {
+            series.take_rates_of(before);
+        }
+        series.begin_part(files, rate, start_time, 0, &mut self.context)?;
+        Ok(Ok(Box::new(series)))
     }
 
     /// Goes on in another file, and ends the one before, which has this name.
@@ -291,14 +345,15 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         let Writer { file: Some(file), parts: Some(parts), context, .. } = self else {
             return Ok(());
         };
+        let Some(make) = &mut parts.make else { return Ok(()) };
         context.ended(&self.output_name, file.start_time());
-        let rate = rate.unwrap_or(file.rate());
+        let rate = rate.or(context.rate()).unwrap_or(file.rate());
         let (start_time, used_ids) = (context.now(), file.free_id());
         let Some(series) = &mut file.series else { return Ok(()) };
         let files = series.claim().map_err(io::Error::other)?;
         let (trace, before) = series.begin_part(files, rate, start_time, used_ids, context)?;
         let out = series.open(&trace).map_err(io::Error::other)?;
-        let mut new = (parts.make)(Box::new(out), rate, start_time);
+        let mut new = make(Box::new(out), rate, start_time);
         new.complete_info();
         let name = OsStr::to_owned(new.out.name());
         let last_name = std::mem::replace(&mut self.output_name, name);

@@ -114,6 +114,11 @@ answer! {
         state: String,
         /// The sampling rate; 0 if the program is not traced, as all that follows.
         rate: f64,
+        /// What tracing may cost, by the program's processor time; 0 if the rate does not change by
+        /// itself.
+        budget: f64,
+        /// What it has cost since the trace began, in the same way.
+        cost: f64,
         /// The size of the trace.
         bytes: u64,
         /// Sampled words.
@@ -158,6 +163,18 @@ answer! {
 answer! {
     /// The answer to `flush`, which has no words.
     Flushed {}
+}
+
+answer! {
+    /// The answer to `budget`.
+    Budgeted {
+        /// The trace.
+        file: PathBuf,
+        /// The rate at this moment.
+        rate: f64,
+        /// As in [`Status`].
+        budget: f64,
+    }
 }
 
 answer! {

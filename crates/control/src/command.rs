@@ -34,8 +34,13 @@ pub enum Command {
     Mark(OsString),
     /// To go on in the next file of a series. Answered by [`Rotated`](crate::Rotated).
     Rotate,
-    /// The same, and to sample at this rate from then on. Answered by [`Rotated`](crate::Rotated).
+    /// To sample at this rate from now on, in the next file if the trace is a series of several.
+    /// Answered by [`Rotated`](crate::Rotated).
     Rate(f64),
+    /// To change the rate so that tracing costs no more than so many per cent of the program's
+    /// processor time; `None`: to stay at the rate of this moment. Answered by
+    /// [`Budgeted`](crate::Budgeted).
+    Budget(Option<f64>),
 }
 
 /// A trace that is asked for.
@@ -45,6 +50,13 @@ pub struct StartRequest {
     pub file: PathBuf,
     /// The sampling rate, above 0 and at most 1; `None` for that of the program's settings.
     pub rate: Option<f64>,
+    /// What the trace may cost, in per cent of the program's processor time: the rate is then the
+    /// highest. `None`: what the settings say.
+    pub budget: Option<f64>,
+    /// When the trace goes on in another file, as in the settings; `None`: what these say.
+    pub rotate: Option<String>,
+    /// How many files are kept, the same.
+    pub keep: Option<u64>,
     /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
     pub wait: Option<Duration>,
 }
@@ -75,11 +87,12 @@ impl Command {
         "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
         "status",
         "flush",
-        "start FILE [RATE] [wait=SECONDS]",
+        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
         "rotate",
         "rate R",
+        "budget P%",
     ];
 
     /// The command in a line, or why there is none.
@@ -95,6 +108,7 @@ impl Command {
             b"status" => Command::Status,
             b"flush" => Command::Flush,
             b"rotate" => Command::Rotate,
+            b"budget" => Command::Budget(new_budget(words.next().unwrap_or_default())?),
             b"rate" => Command::Rate(new_rate(words.next().unwrap_or_default())?),
             _ => {
                 let (name, known) = (shown(name), Command::USAGE.join(", "));
@@ -104,6 +118,9 @@ impl Command {
         match words.next() {
             None => Ok(command),
             Some(_) if matches!(command, Command::Rate(_)) => Err("rate takes one number".into()),
+            Some(_) if matches!(command, Command::Budget(_)) => {
+                Err("budget takes one share, or `off`".into())
+            }
             Some(_) => Err(format!("{} takes no arguments", Word(name))),
         }
     }
@@ -120,6 +137,8 @@ impl fmt::Display for Command {
             Command::Mark(text) => write!(f, "mark {}", words::word(text)),
             Command::Rotate => f.write_str("rotate"),
             Command::Rate(rate) => write!(f, "rate {rate}"),
+            Command::Budget(Some(percent)) => write!(f, "budget {percent}%"),
+            Command::Budget(None) => f.write_str("budget off"),
         }
     }
 }
@@ -191,11 +210,18 @@ impl StartRequest {
         for word in words {
             if let Some(wait) = wait(word) {
                 request.wait = Some(wait);
+            } else if let Some(percent) = word.strip_prefix(b"budget=").and_then(percent) {
+                request.budget = Some(percent);
+            } else if let Some(when) = text(word, b"rotate=") {
+                request.rotate = Some(when);
+            } else if let Some(keep) = number(word, b"keep=") {
+                request.keep = Some(keep);
             } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
                 request.rate = Some(rate);
             } else {
                 return Err(format!(
                     "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
+                     budget=P% (such as 1%), rotate=WHEN (such as 100MB,24h), keep=N or \
                      wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
                     shown(word)
                 ));
@@ -207,9 +233,12 @@ impl StartRequest {
 
 impl fmt::Display for StartRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StartRequest { file, rate, wait } = self;
+        let StartRequest { file, rate, budget, rotate, keep, wait } = self;
         write!(f, "{}", words::word(file))?;
         rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
+        budget.map_or(Ok(()), |percent| write!(f, " budget={percent}%"))?;
+        rotate.as_ref().map_or(Ok(()), |when| write!(f, " rotate={}", words::word(when)))?;
+        keep.map_or(Ok(()), |keep| write!(f, " keep={keep}"))?;
         write_wait(f, *wait)
     }
 }
@@ -257,6 +286,43 @@ fn new_rate(word: &[u8]) -> Result<f64, String> {
     rate(word).ok_or_else(|| {
         format!("`{}` is no sampling rate: a number above 0 and up to 1, such as 1e-4", shown(word))
     })
+}
+
+/// The share that `budget` asks for.
+fn new_budget(word: &[u8]) -> Result<Option<f64>, String> {
+    if word == b"off" {
+        return Ok(None);
+    }
+    percent(word).map(Some).ok_or_else(|| {
+        format!(
+            "`{}` is no budget: a share of the program's processor time with its percent sign, such as \
+             1%, or `off`",
+            shown(word)
+        )
+    })
+}
+
+/// A number with its percent sign, above 0 and up to 100. Without the sign `1` could be meant either way.
+/// The sign may be written as in any word, as `%25`. Which the plugin accepts is its to say.
+fn percent(word: &[u8]) -> Option<f64> {
+    let number = word.strip_suffix(b"%").or_else(|| word.strip_suffix(b"%25"))?;
+    let number = std::str::from_utf8(number).ok()?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let percent: f64 = number.parse().ok()?;
+    let is_share = is_number(whole) && is_number(fraction) && percent > 0.0 && percent <= 100.0;
+    is_share.then_some(percent)
+}
+
+/// The text behind a key, if there is one.
+fn text(word: &[u8], key: &[u8]) -> Option<String> {
+    let text = words::decode(word.strip_prefix(key)?)?.into_string().ok()?;
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The whole number behind a key.
+fn number(word: &[u8], key: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(word.strip_prefix(key)?).ok()?;
+    is_number(text).then(|| text.parse().ok())?
 }
 
 fn string_bytes(word: &[u8]) -> Option<u32> {
@@ -319,7 +385,14 @@ mod tests {
         let file = PathBuf::from("/tmp/a %p.ctf");
         let starts = [
             StartRequest { file: file.clone(), ..StartRequest::default() },
-            StartRequest { file, rate: Some(1e-5), wait: Some(Duration::from_millis(1_500)) },
+            StartRequest {
+                file,
+                rate: Some(1e-5),
+                budget: Some(0.07),
+                rotate: Some("100MB,24h".into()),
+                keep: Some(7),
+                wait: Some(Duration::from_millis(1_500)),
+            },
         ]
         .map(Command::Start);
         let others = [
@@ -331,6 +404,8 @@ mod tests {
             Command::Rotate,
             Command::Rate(1e-7),
             Command::Rate(0.3),
+            Command::Budget(Some(7.3)),
+            Command::Budget(None),
         ];
         for command in snapshots.into_iter().chain(starts).chain(others) {
             assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
@@ -379,6 +454,17 @@ mod tests {
             (b"start /x inf", "neither the rate"),
             (b"start /x 0.5 0.5", "neither the rate"),
             (b"start /x often", "`often`"),
+            (b"start /x budget=1", "budget=P%"),
+            (b"start /x budget=0%", "budget=P%"),
+            (b"start /x rotate=", "rotate=WHEN"),
+            (b"start /x keep=-1", "keep=N"),
+            (b"budget", "no budget"),
+            (b"budget 1", "percent sign"),
+            (b"budget 0%", "no budget"),
+            (b"budget 200%", "no budget"),
+            (b"budget nan%", "no budget"),
+            (b"budget -1%", "no budget"),
+            (b"budget 1% 2%", "one share"),
             (b"stop now", "wait=SECONDS"),
             (b"stop wait=3601", "up to 3600"),
             (b"mark", "needs a text"),

@@ -2,8 +2,8 @@
 
 use heaptap_control::words::Words;
 use heaptap_control::{
-    CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_MARK_BYTES, MAX_STRING_BYTES, MAX_WAIT_SECONDS,
-    Marked, Reply, Rotated, Started, Status, Stopped, Taken,
+    Budgeted, CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_MARK_BYTES, MAX_STRING_BYTES,
+    MAX_WAIT_SECONDS, Marked, Reply, Rotated, Started, Status, Stopped, Taken,
 };
 
 fn document() -> String {
@@ -22,6 +22,7 @@ fn reprinted(command: &Command, words: &str) -> String {
         Command::Start(_) => Started::from(words).to_string(),
         Command::Stop(_) => Stopped::from(words).to_string(),
         Command::Mark(_) => Marked::from(words).to_string(),
+        Command::Budget(_) => Budgeted::from(words).to_string(),
         Command::Rotate | Command::Rate(_) => Rotated::from(words).to_string(),
     }
 }
@@ -37,6 +38,7 @@ fn command(usage: &str) -> Command {
     let value = |word| match word {
         "FILE" => "/x",
         "R" => "1e-4",
+        "P%" => "1%",
         word => word,
     };
     let line: Vec<_> = words.map(value).collect();

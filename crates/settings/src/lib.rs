@@ -10,6 +10,7 @@
 //! - [`table`]: the variables, the only place where their names are spelled.
 //! - `variable`: what is known of each; `value`: how values are checked.
 //! - [`file_name`]: the placeholders in the name of a trace file.
+//! - `budget`: what a trace may cost.
 //! - `rotation`: when a trace goes on in another file.
 //! - `trigger`: when heap snapshots are taken.
 //! - `runtimes`: which languages and releases are traced unmodified.
@@ -20,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 pub mod file_name;
 mod rotation;
 mod runtimes;
@@ -28,12 +30,13 @@ mod trigger;
 mod value;
 mod variable;
 
+pub use budget::{BUDGETS, budget};
 pub use rotation::{MIN_PART, Rotation};
 pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
-    DEFAULT_KEEP, DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, JOURNAL, KEEP, LIBRARY, LISTEN,
-    LISTEN_FORKS, MAX_FRAMES, MAX_RATE, MIN_RATE, ONLY, PROBES_LIMIT, RATE, ROTATE, SEED, SNAPSHOT,
-    SNAPSHOT_FILE, TARGET, TEST_VERIFY, TIMELINE, UNWINDER, VARIABLES,
+    BUDGET, DEFAULT_KEEP, DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, JOURNAL, KEEP, LIBRARY,
+    LISTEN, LISTEN_FORKS, MAX_FRAMES, MAX_RATE, MIN_RATE, ONLY, PROBES_LIMIT, RATE, ROTATE, SEED,
+    SNAPSHOT, SNAPSHOT_FILE, TARGET, TEST_VERIFY, TIMELINE, UNWINDER, VARIABLES,
 };
 pub use trigger::{Trigger, TriggerSignal};
 pub use value::{Invalid, Syntax};

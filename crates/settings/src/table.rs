@@ -43,6 +43,19 @@ pub const RATE: Variable = Variable {
     }),
 };
 
+/// What the trace may cost.
+pub const BUDGET: Variable = Variable {
+    name: "HEAPTAP_BUDGET",
+    alias: None,
+    syntax: Syntax::Budget,
+    default: "the rate stays as it is",
+    meaning: "Change the rate as the program changes, so that tracing costs no more than this share of its processor \
+              time: the rate is then the highest one, by default 1e-2",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption::with_value("budget", "PERCENT")),
+};
+
 /// When the trace goes on in another file.
 pub const ROTATE: Variable = Variable {
     name: "HEAPTAP_ROTATE",
@@ -267,9 +280,10 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 20] = [
     FILE,
     RATE,
+    BUDGET,
     ROTATE,
     KEEP,
     FRAMES,

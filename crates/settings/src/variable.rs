@@ -130,6 +130,11 @@ impl Variable {
         self.find_parsed(lookup, Syntax::rotation)
     }
 
+    /// The budget that `lookup` has for the variable, if any: the share.
+    pub fn find_budget(&self, lookup: impl Lookup) -> Result<Option<f64>, Invalid> {
+        self.find_parsed(lookup, Syntax::budget)
+    }
+
     /// The names that `lookup` has for the variable; none if it is not set.
     pub fn find_names(&self, lookup: impl Lookup) -> Result<Vec<OsString>, Invalid> {
         Ok(self.find_parsed(lookup, Syntax::names)?.unwrap_or_default())

@@ -100,7 +100,13 @@ extern "C" fn at_exit() {
         let (samples, dropped) = (stats.totals.samples, stats.totals.dropped);
         let entry = Entry::Ended {
             pid: std::process::id(),
-            statistics: Statistics { samples, dropped, bytes: stats.bytes },
+            statistics: Statistics {
+                samples,
+                dropped,
+                bytes: stats.bytes,
+                cost_ns: stats.cost.ours_ns(),
+                program_ns: stats.cost.program_ns,
+            },
             failed: session.write_failed(),
         };
         file.append(&line(&entry));

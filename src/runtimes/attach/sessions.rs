@@ -10,7 +10,7 @@ use super::limits;
 use super::refusal::Refusal;
 use crate::control::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::{self, Needs, Task, Turn};
-use crate::tracer::{self, Options, Rate, Session};
+use crate::tracer::{self, Options, Session};
 
 impl Sessions for Attached {
     fn start(&self, order: &StartOrder) -> Result<Arc<Session>, String> {
@@ -26,13 +26,10 @@ impl Sessions for Attached {
             // The last session has ended by itself, as when the disk was full.
             self.take_back(&turn, &order.wait)?;
         }
-        let rate = order.rate.map_or(Some(self.options.rate), Rate::new);
-        let rate = rate
-            .ok_or_else(|| format!("the rate must be from {} to 1", heaptap_settings::MIN_RATE))?;
         if let Some(tight) = limits::too_tight() {
             return Err(tight.to_string());
         }
-        let options = Options { file: order.file.clone(), rate, ..self.options.clone() };
+        let options = self.options_of(order);
         let (labels, probes) = (Arc::clone(&self.labels), Arc::clone(&self.probes));
         let session = tracer::start_sharing(options, labels, probes)
             .map_err(tracer::StartError::into_message)?;
@@ -61,6 +58,19 @@ impl Sessions for Attached {
 }
 
 impl Attached {
+    /// The settings, with what is asked for.
+    fn options_of(&self, order: &StartOrder) -> Options {
+        let mut options = Options { file: order.file.clone(), ..self.options.clone() };
+        options.rotation = order.rotation.or(options.rotation);
+        match (order.budget, options.budget, order.rate) {
+            (Some(share), _, highest) => options.set_budget(share, highest),
+            (None, Some(budget), Some(rate)) => options.set_budget(budget.share, Some(rate)),
+            (None, None, Some(rate)) => options.rate = rate,
+            (None, _, None) => {}
+        }
+        options
+    }
+
     fn begin_prepared(
         &self,
         turn: &Turn,

@@ -8,8 +8,9 @@
 //!
 //! A block has one id in the series, in whatever file it appears: the id that it has in its part,
 //! plus how many ids the parts before have used.
-//! The blocks of a part have its rate. A mutator takes up a new rate at a moment of its own, so
-//! blocks that it samples at the old one after the part has begun go into the sidecar.
+//! The blocks of a part have its rate. A mutator takes up a new rate at a moment of its own, and a
+//! budget changes the rate often: blocks that are sampled at another rate than the part's go into the
+//! sidecar. So a trace of one file can have several rates too: it is then a series of one part.
 //!
 //! # Killed at any moment
 //!
@@ -27,9 +28,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use heaptap_trace::{Block, CarriedEnds, End, Locate, STRAY_IDS, SeriesHead, SeriesId};
+use heaptap_trace::{
+    Block, CarriedEnds, End, Locate, STRAY_IDS, SeriesHead, SeriesId, series_name,
+};
 
-use crate::sys::file::FileError;
+use crate::sys::file::{FileError, create_series_sidecar};
 use crate::sys::output::Output;
 use crate::sys::part_files::PartFiles;
 use crate::writer::output::TraceOutput;
@@ -62,24 +65,29 @@ impl RotationLimits {
 }
 
 /// The names of parts, which their outputs share: one that finds the disk full has the oldest part
-/// removed.
+/// removed. A series of one file has none.
 #[derive(Clone)]
-pub(crate) struct SharedFiles(Arc<Mutex<PartFiles>>);
+pub(crate) struct SharedFiles(Option<Arc<Mutex<PartFiles>>>);
 
 impl SharedFiles {
     pub(crate) fn new(files: PartFiles) -> SharedFiles {
-        SharedFiles(Arc::new(Mutex::new(files)))
+        SharedFiles(Some(Arc::new(Mutex::new(files))))
     }
 
-    fn with<A>(&self, with: impl FnOnce(&mut PartFiles) -> A) -> A {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<A>(&self, with: impl FnOnce(&mut PartFiles) -> A) -> Option<A> {
+        let files = self.0.as_ref()?;
+        Some(with(&mut files.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn make_room(&self) -> bool {
+        self.with(|files| files.remove_oldest()).unwrap_or(false)
     }
 
     /// Writes a packet, and makes room for it if the disk is full.
     fn write(&self, out: &mut Output, packet: &[u8]) -> io::Result<usize> {
         loop {
             match out.write(packet) {
-                Err(error) if is_full(&error) && self.with(|files| files.remove_oldest()) => {}
+                Err(error) if is_full(&error) && self.make_room() => {}
                 written => return written,
             }
         }
@@ -115,6 +123,10 @@ impl TraceOutput for PartOutput {
         TraceOutput::set_completion(&mut self.out, completion);
     }
 
+    fn is_file(&self) -> bool {
+        self.out.is_regular()
+    }
+
     fn was_truncated(&mut self) -> bool {
         Output::was_truncated(&mut self.out)
     }
@@ -145,6 +157,8 @@ pub(crate) struct Series {
     rate: u32,
     /// By lane, the number of the rate at which its blocks are sampled.
     lane_rates: Vec<u32>,
+    /// That of lanes which have not said theirs: they began before rates changed.
+    silent_rate: u32,
     live: LiveBlocks,
     /// `None` before the first part.
     sidecar: Option<PartSidecar>,
@@ -166,6 +180,7 @@ impl Series {
             rates: Vec::new(),
             rate: 0,
             lane_rates: Vec::new(),
+            silent_rate: 0,
             live: LiveBlocks::default(),
             sidecar: None,
             first_id: 0,
@@ -174,9 +189,32 @@ impl Series {
         }
     }
 
+    /// A series of one file, whose only part has this trace: for blocks that are sampled at other
+    /// rates. Nothing goes on in another file, so it is not noted what is alive.
+    pub(crate) fn beside(trace: &Path, id: SeriesId) -> Result<(Series, ClaimedPart), FileError> {
+        let sidecar = create_series_sidecar(Path::new(&series_name(trace.as_os_str())))?;
+        let mut series = Series::new(SharedFiles(None), RotationLimits::default(), id);
+        series.live = LiveBlocks::of_one_file();
+        Ok((series, ClaimedPart { trace: trace.to_owned(), sidecar }))
+    }
+
+    /// The id of another series of the same process.
+    pub(crate) fn next_id(&self) -> SeriesId {
+        u128::from_le_bytes(self.id).wrapping_add(1).to_le_bytes()
+    }
+
+    /// The lanes are at the rates that they have in another series of one file, which ends.
+    pub(crate) fn take_rates_of(&mut self, other: &Series) {
+        self.rates.clone_from(&other.rates);
+        self.lane_rates.clone_from(&other.lane_rates);
+        self.silent_rate = other.silent_rate;
+    }
+
     /// Claims the files of the next part.
     pub(crate) fn claim(&self) -> Result<ClaimedPart, FileError> {
-        let (trace, sidecar) = self.files.with(|files| files.claim(self.limits.bytes))?;
+        let claimed = self.files.with(|files| files.claim(self.limits.bytes));
+        let none = || Err(FileError::Open(PathBuf::new(), io::ErrorKind::Unsupported.into()));
+        let (trace, sidecar) = claimed.unwrap_or_else(none)?;
         Ok(ClaimedPart { trace, sidecar })
     }
 
@@ -202,6 +240,9 @@ impl Series {
             self.start = start_time;
         }
         let number = self.rate_number(rate);
+        if self.begun == 0 && self.lane_rates.is_empty() {
+            self.silent_rate = number;
+        }
         self.forget_rates(number);
         self.live.compact();
         let first_id = self.first_id + used_ids;
@@ -216,7 +257,7 @@ impl Series {
         let most = self.limits.most_base();
         let out = (sidecar, self.files.clone());
         let sidecar = PartSidecar::begin(out, &head, &self.rates, &self.live, most, locate)
-            .inspect_err(|_| self.files.with(PartFiles::abandon))?;
+            .inspect_err(|_| _ = self.files.with(PartFiles::abandon))?;
         self.first_id = first_id;
         self.begun += 1;
         self.part_began = Instant::now();
@@ -236,7 +277,7 @@ impl Series {
         is_old
             || self.limits.due_bytes().is_some_and(|due| {
                 let pending = self.sidecar.as_ref().map_or(0, PartSidecar::pending);
-                self.files.with(|files| files.bytes()) + pending as u64 >= due
+                self.files.with(|files| files.bytes()).unwrap_or(0) + pending as u64 >= due
             })
     }
 
@@ -287,6 +328,7 @@ impl Series {
             })
         };
         self.rate = number(part);
+        self.silent_rate = number(self.silent_rate);
         self.lane_rates.iter_mut().for_each(|rate| *rate = number(*rate));
         self.live.renumber_rates(number);
     }
@@ -299,7 +341,7 @@ impl Series {
         }
         let lane = usize::from(lane);
         if self.lane_rates.len() <= lane {
-            self.lane_rates.resize(lane + 1, self.rate);
+            self.lane_rates.resize(lane + 1, self.silent_rate);
         }
         if let Some(place) = self.lane_rates.get_mut(lane) {
             *place = number;
@@ -308,12 +350,15 @@ impl Series {
 
     /// The number of the rate of a lane; `None` if it is that of the part.
     fn other_rate(&self, lane: u16) -> Option<u32> {
-        let rate = self.lane_rates.get(usize::from(lane)).copied();
-        rate.filter(|&rate| rate != self.rate)
+        let rate = self.lane_rates.get(usize::from(lane)).copied().unwrap_or(self.silent_rate);
+        Some(rate).filter(|&rate| rate != self.rate)
     }
 
     /// A block of the part was allocated.
     fn born(&mut self, id: u64, time: u64, lane: u16, block: Block, frames: &[u64]) {
+        if self.live.is_of_one_file() {
+            return;
+        }
         self.live.born(&Birth { id, time, lane, block, frames, rate: self.rate });
     }
 

@@ -65,6 +65,7 @@ verbs! {
     snapshot::Snapshot,
     next_part::Rotate,
     next_part::Rate,
+    next_part::Budget,
     heap::Heap,
     heap_diff::HeapDiff,
     report::Report,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use heaptap_control::{Command, StartRequest, Started};
-use heaptap_settings::RATE;
+use heaptap_settings::{self as settings, RATE, Rotation};
 
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::print;
@@ -24,6 +24,8 @@ use crate::text::escape;
 #[command(after_help = "Examples:
   heaptap start 4711
   heaptap start server -o leak.ctf -r 1e-4
+  heaptap start server -o leak.ctf --budget 1%
+  heaptap start server -o traces/server.ctf --rotate 100MB,24h --keep 20
   heaptap start 4711 -o '/var/tmp/%e-%p.ctf' --timeout 60
 
 Exit status:
@@ -46,6 +48,20 @@ pub(crate) struct Start {
     #[arg(short, long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
 
+    /// What the trace may cost, from 0.01% to 50% of the program's processor time, such as 1%: the
+    /// rate changes as the program does, and `--rate` is the highest one, by default 1e-2
+    #[arg(long, value_name = "PERCENT", value_parser = budget)]
+    budget: Option<f64>,
+
+    /// Go on in another file before the trace has this size, or after this time, as in `heaptap run`:
+    /// such as 100MB,24h
+    #[arg(long, value_name = "WHEN", value_parser = rotation)]
+    rotate: Option<String>,
+
+    /// The most files of such a trace; the oldest are removed. Default: 20
+    #[arg(long, value_name = "N", value_parser = keep, requires = "rotate")]
+    keep: Option<u64>,
+
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
     /// 3600
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = running::timeout)]
@@ -56,11 +72,34 @@ fn rate(text: &str) -> Result<f64, String> {
     RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
 }
 
+/// In per cent.
+fn budget(text: &str) -> Result<f64, String> {
+    let share = settings::budget(text);
+    let share = share.ok_or_else(|| format!("not {}", settings::BUDGET.syntax))?;
+    Ok((share * 1e6).round() / 1e4)
+}
+
+fn rotation(text: &str) -> Result<String, String> {
+    let parsed = Rotation::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::ROTATE.syntax))
+}
+
+fn keep(text: &str) -> Result<u64, String> {
+    settings::KEEP.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
 impl Start {
     pub(crate) fn run(&self) -> VerbResult {
         let process = running::find(&self.pid)?;
         let file = running::absolute(&self.output)?;
-        let request = StartRequest { file, rate: self.rate, wait: Some(self.timeout) };
+        let request = StartRequest {
+            file,
+            rate: self.rate,
+            budget: self.budget,
+            rotate: self.rotate.clone(),
+            keep: self.keep,
+            wait: Some(self.timeout),
+        };
         let command = Command::Start(request);
         let Started { file, rate } = running::ask(process, &command, "no trace was started")?;
         print(format!("{}: began, at rate {rate}\n", escape::path(&file)).as_bytes())?;
