@@ -187,8 +187,7 @@ fn read(parts: &[PathBuf]) -> Vec<Life> {
         let summary = SeriesSummary::of(&mut sidecar()).unwrap();
         assert!(summary.defect.is_none() && summary.is_complete);
         let mut source = PartSource::new(trace, sidecar(), summary.first_id, number == 0);
-        loop {
-            let Some((event, _)) = source.next_located().unwrap() else { break };
+        while let Some((event, _)) = source.next_located().unwrap() {
             let time = event.time;
             let born = match event.kind {
                 EventKind::Alloc(block) => {
