@@ -123,8 +123,8 @@ fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
 }
 
 fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
-    let StartRequest { file, rate, .. } = request;
-    let order = StartOrder { file: file.into_os_string().into_vec(), rate, wait };
+    let StartRequest { file, rate, rotate, keep, .. } = request;
+    let order = StartOrder { file: file.into_os_string().into_vec(), rate, rotate, keep, wait };
     let session = sessions(process)?.start(&order)?;
     Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
 }

@@ -27,6 +27,9 @@ pub(crate) struct StartOrder {
     pub(crate) file: Vec<u8>,
     /// `None`: that of the settings.
     pub(crate) rate: Option<f64>,
+    /// When it goes on in another file, and how many are kept. `None`: as the settings say.
+    pub(crate) rotate: Option<String>,
+    pub(crate) keep: Option<u64>,
     pub(crate) wait: Wait,
 }
 

@@ -45,6 +45,11 @@ pub struct StartRequest {
     pub file: PathBuf,
     /// The sampling rate, above 0 and at most 1; `None` for that of the program's settings.
     pub rate: Option<f64>,
+    /// When the trace goes on in another file, in the words of `HEAPTAP_ROTATE`; `None` for what
+    /// the program's settings say.
+    pub rotate: Option<String>,
+    /// How many files of a series are kept; `None` for that of the program's settings.
+    pub keep: Option<u64>,
     /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
     pub wait: Option<Duration>,
 }
@@ -75,7 +80,7 @@ impl Command {
         "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
         "status",
         "flush",
-        "start FILE [RATE] [wait=SECONDS]",
+        "start FILE [RATE] [rotate=WHEN] [keep=N] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
         "rotate",
@@ -191,12 +196,17 @@ impl StartRequest {
         for word in words {
             if let Some(wait) = wait(word) {
                 request.wait = Some(wait);
+            } else if let Some(rotate) = word.strip_prefix(b"rotate=") {
+                let rotate = words::decode(rotate).and_then(|text| text.into_string().ok());
+                request.rotate = Some(rotate.ok_or("rotate=WHEN is a text in UTF-8")?);
+            } else if let Some(keep) = keep(word) {
+                request.keep = Some(keep);
             } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
                 request.rate = Some(rate);
             } else {
                 return Err(format!(
                     "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
-                     wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
+                     rotate=WHEN, keep=N, or wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
                     shown(word)
                 ));
             }
@@ -207,9 +217,13 @@ impl StartRequest {
 
 impl fmt::Display for StartRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StartRequest { file, rate, wait } = self;
+        let StartRequest { file, rate, rotate, keep, wait } = self;
         write!(f, "{}", words::word(file))?;
         rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
+        if let Some(rotate) = rotate {
+            write!(f, " rotate={}", words::word(rotate))?;
+        }
+        keep.map_or(Ok(()), |keep| write!(f, " keep={keep}"))?;
         write_wait(f, *wait)
     }
 }
@@ -263,6 +277,11 @@ fn string_bytes(word: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(word.strip_prefix(b"strings=")?).ok()?;
     let bytes = is_number(text).then(|| text.parse().ok())??;
     (bytes <= MAX_STRING_BYTES).then_some(bytes)
+}
+
+fn keep(word: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(word.strip_prefix(b"keep=")?).ok()?;
+    is_number(text).then(|| text.parse().ok())?
 }
 
 fn wait(word: &[u8]) -> Option<Duration> {
@@ -319,7 +338,13 @@ mod tests {
         let file = PathBuf::from("/tmp/a %p.ctf");
         let starts = [
             StartRequest { file: file.clone(), ..StartRequest::default() },
-            StartRequest { file, rate: Some(1e-5), wait: Some(Duration::from_millis(1_500)) },
+            StartRequest {
+                file,
+                rate: Some(1e-5),
+                rotate: Some("1MB, 10m%".into()),
+                keep: Some(7),
+                wait: Some(Duration::from_millis(1_500)),
+            },
         ]
         .map(Command::Start);
         let others = [
@@ -379,6 +404,9 @@ mod tests {
             (b"start /x inf", "neither the rate"),
             (b"start /x 0.5 0.5", "neither the rate"),
             (b"start /x often", "`often`"),
+            (b"start /x keep=-1", "keep=N"),
+            (b"start /x keep=", "keep=N"),
+            (b"start /x rotate=%ff", "UTF-8"),
             (b"stop now", "wait=SECONDS"),
             (b"stop wait=3601", "up to 3600"),
             (b"mark", "needs a text"),

@@ -10,7 +10,7 @@ use super::limits;
 use super::refusal::Refusal;
 use crate::control::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::{self, Needs, Task, Turn};
-use crate::tracer::{self, Options, Rate, Session};
+use crate::tracer::{self, Options, Rate, RotationLimits, Session};
 
 impl Sessions for Attached {
     fn start(&self, order: &StartOrder) -> Result<Arc<Session>, String> {
@@ -32,7 +32,9 @@ impl Sessions for Attached {
         if let Some(tight) = limits::too_tight() {
             return Err(tight.to_string());
         }
-        let options = Options { file: order.file.clone(), rate, ..self.options.clone() };
+        let rotation =
+            RotationLimits::asked_for(order.rotate.as_deref(), order.keep, self.options.rotation)?;
+        let options = Options { file: order.file.clone(), rate, rotation, ..self.options.clone() };
         let (labels, probes) = (Arc::clone(&self.labels), Arc::clone(&self.probes));
         let session = tracer::start_sharing(options, labels, probes)
             .map_err(tracer::StartError::into_message)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use heaptap_control::{Command, StartRequest, Started};
-use heaptap_settings::RATE;
+use heaptap_settings::{KEEP, RATE, ROTATE, Rotation};
 
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::print;
@@ -25,6 +25,7 @@ use crate::text::escape;
   heaptap start 4711
   heaptap start server -o leak.ctf -r 1e-4
   heaptap start 4711 -o '/var/tmp/%e-%p.ctf' --timeout 60
+  heaptap start server -o traces/server.ctf --rotate 100MB,24h --keep 20
 
 Exit status:
   0  the trace has begun
@@ -46,6 +47,16 @@ pub(crate) struct Start {
     #[arg(short, long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
 
+    /// Go on in another file, of a series that is read as one trace, before the trace has this size,
+    /// or after this time, or only when asked (`heaptap rotate`)
+    #[arg(long, value_name = "WHEN", value_parser = rotation)]
+    rotate: Option<String>,
+
+    /// The most files of a series that are kept, those of earlier traces in the directory too.
+    /// Default: that of the program's settings, 20
+    #[arg(long, value_name = "N", value_parser = keep)]
+    keep: Option<u64>,
+
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
     /// 3600
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = running::timeout)]
@@ -56,11 +67,26 @@ fn rate(text: &str) -> Result<f64, String> {
     RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
 }
 
+fn rotation(text: &str) -> Result<String, String> {
+    let parsed = Rotation::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", ROTATE.syntax))
+}
+
+fn keep(text: &str) -> Result<u64, String> {
+    KEEP.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
 impl Start {
     pub(crate) fn run(&self) -> VerbResult {
         let process = running::find(&self.pid)?;
         let file = running::absolute(&self.output)?;
-        let request = StartRequest { file, rate: self.rate, wait: Some(self.timeout) };
+        let request = StartRequest {
+            file,
+            rate: self.rate,
+            rotate: self.rotate.clone(),
+            keep: self.keep,
+            wait: Some(self.timeout),
+        };
         let command = Command::Start(request);
         let Started { file, rate } = running::ask(process, &command, "no trace was started")?;
         print(format!("{}: began, at rate {rate}\n", escape::path(&file)).as_bytes())?;
