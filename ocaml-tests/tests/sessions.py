@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import time
@@ -165,26 +166,29 @@ def the_tool(bench):
     def tool(*arguments, code=0):
         return bench.run(bench.heaptap, *arguments, env=env, code=code)
 
-    with asked(bench, "busy", program="switched", prints=b"all right\n", run=[bench.heaptap, "run", "--listen", "--"]) as program:
+    # Programs of others may listen on this machine: this one has a name of its own.
+    name = f"switched-{os.getpid()}"
+    shutil.copy(bench.program("switched"), bench.path(name))
+    with asked(bench, "busy", program=bench.path(name), prints=b"all right\n", run=[bench.heaptap, "run", "--listen", "--"]) as program:
         with socket.socket(socket.AF_UNIX) as stale:
             stale.bind(bench.path("run/heaptap/999999999.sock"))
-        [listed] = json.loads(tool("ps", "--json").out)
-        equal((listed["program"], listed["state"], listed["file"], listed["sessions"]), ("switched", "idle", "", "yes"), "ps")
+        [listed] = [one for one in json.loads(tool("ps", "--json").out) if one.get("program") == name]
+        equal((listed["state"], listed["file"], listed["sessions"]), ("idle", "", "yes"), "ps")
         expect(not (bench.directory / "run/heaptap/999999999.sock").exists(), "the name of a socket is left")
         program.pid = listed["pid"]
         equal(changed(program.pid), {}, "changed code")
-        said = tool("start", "switched", "-o", "%e.ctf", "-r", "0.5").out
-        equal(said, f"{bench.path('switched.ctf')}: began, at rate 0.5\n", "start")
+        said = tool("start", name, "-o", "%e.ctf", "-r", "0.5").out
+        equal(said, f"{bench.path(f'{name}.ctf')}: began, at rate 0.5\n", "start")
         tool("mark", program.pid, "100% done")
         tool("flush", program.pid)
         expect("tracing   0.5" in tool("ps").out, tool("ps").out)
         expect("traced already" in tool("start", program.pid, code=2).err, "a second start")
         said = tool("stop", program.pid, "--timeout", LONG).out
-        expect(said.startswith(f"{bench.path('switched.ctf')}: ") and "has allocated" in said, said)
-        expect("not traced" in tool("stop", "switched", code=2).err, "a second stop")
+        expect(said.startswith(f"{bench.path(f'{name}.ctf')}: ") and "has allocated" in said, said)
+        expect("not traced" in tool("stop", name, code=2).err, "a second stop")
         expect("takes commands" in tool("stop", "unheard-of", code=2).err, "another program")
-        expect("100% done" in tool("probes", "switched.ctf").out, "the mark")
-        bench.sound("switched.ctf")
+        expect("100% done" in tool("probes", f"{name}.ctf").out, "the mark")
+        bench.sound(f"{name}.ctf")
 
 
 @scenario
@@ -222,7 +226,7 @@ def by_the_program_itself(bench, compiler, suffix, *more):
     bench.run("make", "-s", "-C", HERE.parent / "ocaml", f"BUILD={bench.path('library')}", f"BIN={prefix}")
     (bench.directory / "main.ml").write_text("""let print line =
   print_endline (match Heaptap.command line with Ok words -> "ok " ^ words | Error reason -> "no: " ^ reason)
-let work () = ignore (Sys.opaque_identity (List.init 10_000 string_of_int))
+let work () = for _ = 1 to 10 do ignore (Sys.opaque_identity (List.init 500 string_of_int)) done
 let () =
   print "stop"; print ("start " ^ Sys.argv.(1) ^ " 1"); work (); print "mark half"; print "flush"; print "stop";
   print ("start " ^ Sys.argv.(1) ^ " 1"); work ()

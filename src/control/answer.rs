@@ -9,7 +9,7 @@ use heaptap_control::{
     Stopped, Taken,
 };
 
-use heaptap_settings::{BUDGETS, Rotation};
+use heaptap_settings::BUDGETS;
 
 use super::jobs::{Answer, Queue, Work};
 use super::process::{self, Process};
@@ -17,7 +17,7 @@ use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
 use crate::snapshot::{self, Method, Order, Reason};
 use crate::sys::name_pattern::ProcessFacts;
-use crate::tracer::{self, Failure, Rate, RotationLimits};
+use crate::tracer::{self, Failure, Rate};
 
 /// The longest wait for the writer.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
@@ -137,8 +137,8 @@ fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
     let StartRequest { file, rate, budget, rotate, keep, .. } = request;
     let rate = rate.map(checked_rate).transpose()?;
     let budget = budget.map(checked_share).transpose()?;
-    let rotation = rotation(rotate.as_deref(), keep)?;
-    let order = StartOrder { file: file.into_os_string().into_vec(), rate, budget, rotation, wait };
+    let order =
+        StartOrder { file: file.into_os_string().into_vec(), rate, budget, rotate, keep, wait };
     let session = sessions(process)?.start(&order)?;
     Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
 }
@@ -213,24 +213,6 @@ fn checked_share(percent: f64) -> Result<f64, String> {
     let (low, high) = (BUDGETS.start(), BUDGETS.end());
     let refused = || format!("{percent}% is no budget: from {low}% to {high}%");
     heaptap_settings::budget(&format!("{percent}%")).ok_or_else(refused)
-}
-
-/// When the trace goes on in another file; `None`: what the settings say.
-fn rotation(when: Option<&str>, keep: Option<u64>) -> Result<Option<RotationLimits>, String> {
-    let Some(when) = when else {
-        let alone = "keep=N is about the files of a series, which rotate=WHEN makes of the trace";
-        return if keep.is_some() { Err(alone.into()) } else { Ok(None) };
-    };
-    let syntax = heaptap_settings::ROTATE.syntax;
-    let Rotation { bytes, age } =
-        Rotation::parse(when).ok_or_else(|| format!("rotate={when} is not {syntax}"))?;
-    let keep = keep.unwrap_or(heaptap_settings::DEFAULT_KEEP);
-    let allowed = heaptap_settings::KEEP;
-    let keep = allowed.integer(&keep.to_string()).map_err(|invalid| {
-        let expected = invalid.expected;
-        format!("keep={keep} is not {expected}")
-    })?;
-    Ok(Some(RotationLimits { bytes, age, keep: keep as usize }))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::safe_point::Cancellation;
-use crate::tracer::{Rate, RotationLimits, Session};
+use crate::tracer::{Rate, Session};
 
 /// How long a command waits for a safe point.
 pub(crate) struct Wait {
@@ -30,8 +30,9 @@ pub(crate) struct StartOrder {
     /// What it may cost, by the program's processor time; the rate is then the highest. `None`: as in the
     /// settings.
     pub(crate) budget: Option<f64>,
-    /// `None`: as in the settings.
-    pub(crate) rotation: Option<RotationLimits>,
+    /// When it goes on in another file, and how many are kept. `None`: as the settings say.
+    pub(crate) rotate: Option<String>,
+    pub(crate) keep: Option<u64>,
     pub(crate) wait: Wait,
 }
 

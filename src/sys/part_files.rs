@@ -9,12 +9,13 @@
 //! process still writes is locked, and is never removed. The trace of a part is removed before its
 //! sidecars: one without would look like a trace of its own.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use heaptap_trace::series_name;
 
@@ -79,6 +80,7 @@ impl PartFiles {
         &mut self,
         part_bytes: Option<u64>,
     ) -> Result<(PathBuf, Output), FileError> {
+        self.remove_leftovers();
         self.make_room(part_bytes);
         let there = self.parts().iter().map(|part| part.number).max().unwrap_or(0);
         self.last = self.last.max(there);
@@ -94,6 +96,28 @@ impl PartFiles {
                 }
                 Err(FileError::Open(_, error)) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Removes what killed processes have left while they thinned a sidecar: a copy of it under a
+    /// hidden name (`sys/output/replacement.rs`).
+    fn remove_leftovers(&self) {
+        const LONG: Duration = Duration::from_secs(60);
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.as_bytes();
+            if !(name.starts_with(b".heaptap-") && name.ends_with(b".probes")) {
+                continue;
+            }
+            let is_old = |found: fs::Metadata| {
+                found.is_file()
+                    && found.modified().is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LONG))
+            };
+            let path = entry.path();
+            let is_unused = || File::open(&path).is_ok_and(|file| lock(&file).unwrap_or(false));
+            if entry.metadata().is_ok_and(is_old) && is_unused() {
+                let _ = fs::remove_file(&path);
             }
         }
     }
@@ -137,6 +161,11 @@ impl PartFiles {
             .fold(0, |sum, found| sum.saturating_add(found.len()))
     }
 
+    /// The bytes of all parts, of other processes too.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        self.parts().iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
+    }
+
     /// The parts that nobody writes, the oldest first.
     fn others(&self) -> Vec<FoundPart> {
         let mut parts = self.parts();
@@ -147,26 +176,22 @@ impl PartFiles {
     }
 
     fn parts(&self) -> Vec<FoundPart> {
-        let mut parts: Vec<FoundPart> = Vec::new();
+        let mut parts: HashMap<OsString, FoundPart> = HashMap::new();
         for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some((trace, number)) = self.part_of(&name) else { continue };
             let Ok(found) = entry.metadata() else { continue };
             let modified = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            match parts.iter_mut().find(|part| part.trace.file_name() == Some(trace)) {
-                Some(part) => {
-                    part.modified = part.modified.max(modified);
-                    part.bytes += found.len();
-                }
-                None => parts.push(FoundPart {
-                    trace: self.directory.join(trace),
-                    modified,
-                    number,
-                    bytes: found.len(),
-                }),
-            }
+            let part = parts.entry(trace.to_owned()).or_insert_with(|| FoundPart {
+                trace: self.directory.join(trace),
+                modified,
+                number,
+                bytes: 0,
+            });
+            part.modified = part.modified.max(modified);
+            part.bytes = part.bytes.saturating_add(found.len());
         }
-        parts
+        parts.into_values().collect()
     }
 
     /// The trace that a file belongs to, and its number, if it is one of a part.
@@ -327,6 +352,27 @@ mod tests {
         part(&mut files, 10, None);
         assert!(!written.exists());
         assert_eq!(names(place.path()).len(), 4);
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        let make = |name: &str| {
+            let file = File::create(path(name)).unwrap();
+            file.set_modified(hour_ago).unwrap();
+            file
+        };
+        ["left", "used"].iter().for_each(|name| drop(make(&format!(".heaptap-{name}.probes"))));
+        fs::write(path(".heaptap-new.probes"), b"x").unwrap();
+        make(".heaptap-1.ctf");
+        let used = File::open(path(".heaptap-used.probes")).unwrap();
+        assert!(lock(&used).unwrap());
+        part(&mut files(place.path(), "a", 2), 10, None);
+        let found = names(place.path());
+        let expected = [".heaptap-1.ctf", ".heaptap-new.probes", ".heaptap-used.probes"];
+        assert_eq!(found[..3], expected, "{found:?}");
     }
 
     #[test]

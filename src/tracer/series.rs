@@ -48,7 +48,7 @@ pub(super) fn begin(
         StartError::new(Failure::File, message)
     })?;
     let refused = |error| StartError::new(Failure::File, format!("{error}; not tracing"));
-    let series = Series::new(SharedFiles::new(files), limits, series_id());
+    let series = Series::new(SharedFiles::new(files, limits), limits, series_id());
     let claimed: ClaimedPart = series.claim().map_err(refused)?;
     let output: Box<dyn TraceOutput> = Box::new(series.open(&claimed.trace).map_err(refused)?);
     let (options, state, current) = (options.clone(), Arc::clone(state), current.clone());

@@ -37,6 +37,11 @@ pub(crate) fn drain<S: LiveSink>(
             }
             consumer.consume(lane, read);
             drained = Drained::Something;
+            // The rest goes into the next part.
+            if file.series.as_ref().is_some_and(|series| series.is_due()) {
+                consumer.reclaim();
+                return Ok(drained);
+            }
         }
     }
     consumer.reclaim();

@@ -10,7 +10,7 @@ use super::limits;
 use super::refusal::Refusal;
 use crate::control::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::{self, Needs, Task, Turn};
-use crate::tracer::{self, Options, Session};
+use crate::tracer::{self, Options, RotationLimits, Session};
 
 impl Sessions for Attached {
     fn start(&self, order: &StartOrder) -> Result<Arc<Session>, String> {
@@ -29,7 +29,7 @@ impl Sessions for Attached {
         if let Some(tight) = limits::too_tight() {
             return Err(tight.to_string());
         }
-        let options = self.options_of(order);
+        let options = self.options_of(order)?;
         let (labels, probes) = (Arc::clone(&self.labels), Arc::clone(&self.probes));
         let session = tracer::start_sharing(options, labels, probes)
             .map_err(tracer::StartError::into_message)?;
@@ -59,16 +59,17 @@ impl Sessions for Attached {
 
 impl Attached {
     /// The settings, with what is asked for.
-    fn options_of(&self, order: &StartOrder) -> Options {
+    fn options_of(&self, order: &StartOrder) -> Result<Options, String> {
         let mut options = Options { file: order.file.clone(), ..self.options.clone() };
-        options.rotation = order.rotation.or(options.rotation);
+        let rotate = order.rotate.as_deref();
+        options.rotation = RotationLimits::asked_for(rotate, order.keep, options.rotation)?;
         match (order.budget, options.budget, order.rate) {
             (Some(share), _, highest) => options.set_budget(share, highest),
             (None, Some(budget), Some(rate)) => options.set_budget(budget.share, Some(rate)),
             (None, None, Some(rate)) => options.rate = rate,
             (None, _, None) => {}
         }
-        options
+        Ok(options)
     }
 
     fn begin_prepared(

@@ -52,6 +52,31 @@ pub(crate) struct RotationLimits {
 }
 
 impl RotationLimits {
+    /// Those that somebody asks for, in the words of the settings; what is not said is as in the
+    /// program's settings. An error says what is possible.
+    pub(crate) fn asked_for(
+        rotate: Option<&str>,
+        keep: Option<u64>,
+        settings: Option<RotationLimits>,
+    ) -> Result<Option<RotationLimits>, String> {
+        let mut limits = settings;
+        if let Some(rotate) = rotate {
+            let heaptap_settings::Rotation { bytes, age } =
+                heaptap_settings::Rotation::parse(rotate).ok_or_else(|| {
+                    format!("rotate=WHEN: not {}", heaptap_settings::ROTATE.syntax)
+                })?;
+            let keep = settings.map_or(heaptap_settings::DEFAULT_KEEP as usize, |known| known.keep);
+            limits = Some(RotationLimits { bytes, age, keep });
+        }
+        if let Some(keep) = keep {
+            let limits = limits.as_mut().ok_or("keep=N is for a series: add rotate=WHEN")?;
+            let keep = heaptap_settings::KEEP.integer(&keep.to_string());
+            limits.keep =
+                keep.map_err(|invalid| format!("keep=N: not {}", invalid.expected))? as usize;
+        }
+        Ok(limits)
+    }
+
     /// A part is left this many bytes before it has the most: what is read from the event buffers
     /// until then must fit.
     fn due_bytes(&self) -> Option<u64> {
@@ -64,30 +89,74 @@ impl RotationLimits {
     }
 }
 
-/// The names of parts, which their outputs share: one that finds the disk full has the oldest part
-/// removed. A series of one file has none.
+/// The files of parts, which their outputs share: one that finds the disk full, or would take more
+/// than all files together may have, has the oldest part removed. A series of one file has none.
 #[derive(Clone)]
-pub(crate) struct SharedFiles(Option<Arc<Mutex<PartFiles>>>);
+pub(crate) struct SharedFiles(Option<Arc<Mutex<BoundedFiles>>>);
+
+struct BoundedFiles {
+    files: PartFiles,
+    /// The most bytes of all parts.
+    most: u64,
+    /// What others write beside the parts, before it is counted: sidecars of probes, which may be
+    /// there twice while they are thinned.
+    reserve: u64,
+    /// So many bytes can be written before all files are counted again.
+    room: u64,
+}
+
+impl BoundedFiles {
+    /// Removes the oldest parts until so many bytes fit.
+    fn make_room(&mut self, bytes: u64) {
+        if let Some(rest) = self.room.checked_sub(bytes) {
+            self.room = rest;
+            return;
+        }
+        let most = self.most.saturating_sub(self.reserve);
+        loop {
+            let there = self.files.all_bytes();
+            if there.saturating_add(bytes) <= most {
+                self.room = most - there - bytes;
+                return;
+            }
+            if !self.files.remove_oldest() {
+                // One part, or those of other processes, have it all.
+                self.room = self.reserve;
+                return;
+            }
+        }
+    }
+}
 
 impl SharedFiles {
-    pub(crate) fn new(files: PartFiles) -> SharedFiles {
-        SharedFiles(Some(Arc::new(Mutex::new(files))))
+    pub(crate) fn new(files: PartFiles, limits: RotationLimits) -> SharedFiles {
+        let all = |bytes: u64| bytes.saturating_mul(limits.keep as u64);
+        let (most, part) = (limits.bytes.map_or(u64::MAX, all), limits.bytes.unwrap_or(0));
+        let bounded = BoundedFiles { files, most, reserve: part / 4, room: 0 };
+        SharedFiles(Some(Arc::new(Mutex::new(bounded))))
+    }
+
+    fn with_all<A>(&self, with: impl FnOnce(&mut BoundedFiles) -> A) -> Option<A> {
+        let bounded = self.0.as_ref()?;
+        Some(with(&mut bounded.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     fn with<A>(&self, with: impl FnOnce(&mut PartFiles) -> A) -> Option<A> {
-        let files = self.0.as_ref()?;
-        Some(with(&mut files.lock().unwrap_or_else(PoisonError::into_inner)))
+        self.with_all(|bounded| with(&mut bounded.files))
     }
 
-    fn make_room(&self) -> bool {
+    /// Whether there was a part that could be removed.
+    fn removes_oldest(&self) -> bool {
         self.with(|files| files.remove_oldest()).unwrap_or(false)
     }
 
-    /// Writes a packet, and makes room for it if the disk is full.
+    /// Writes a packet, and makes room for it if the disk is full, or the files have as many bytes as
+    /// they may.
     fn write(&self, out: &mut Output, packet: &[u8]) -> io::Result<usize> {
+        self.with_all(|bounded| bounded.make_room(packet.len() as u64));
         loop {
             match out.write(packet) {
-                Err(error) if is_full(&error) && self.make_room() => {}
+                Err(error) if is_full(&error) && self.removes_oldest() => {}
                 written => return written,
             }
         }
@@ -212,7 +281,11 @@ impl Series {
 
     /// Claims the files of the next part.
     pub(crate) fn claim(&self) -> Result<ClaimedPart, FileError> {
-        let claimed = self.files.with(|files| files.claim(self.limits.bytes));
+        let claimed = self.files.with_all(|bounded| {
+            // The sidecar of probes of the part before is counted from now on.
+            bounded.room = 0;
+            bounded.files.claim(self.limits.bytes)
+        });
         let none = || Err(FileError::Open(PathBuf::new(), io::ErrorKind::Unsupported.into()));
         let (trace, sidecar) = claimed.unwrap_or_else(none)?;
         Ok(ClaimedPart { trace, sidecar })

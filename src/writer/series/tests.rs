@@ -85,7 +85,10 @@ struct Program {
 impl Program {
     fn new(directory: &Path, format: TraceFormat) -> Program {
         let files = PartFiles::new(directory.join("s.ctf").as_os_str(), 1000).unwrap();
-        let series = Series::new(SharedFiles::new(files), RotationLimits::default(), [7; 16]);
+        let series = {
+            let limits = RotationLimits::default();
+            Series::new(SharedFiles::new(files, limits), limits, [7; 16])
+        };
         let mut series = Box::new(series);
         let claimed = series.claim().unwrap();
         let out = series.open(&claimed.trace).unwrap();
@@ -187,8 +190,7 @@ fn read(parts: &[PathBuf]) -> Vec<Life> {
         let summary = SeriesSummary::of(&mut sidecar()).unwrap();
         assert!(summary.defect.is_none() && summary.is_complete);
         let mut source = PartSource::new(trace, sidecar(), summary.first_id, number == 0);
-        loop {
-            let Some((event, _)) = source.next_located().unwrap() else { break };
+        while let Some((event, _)) = source.next_located().unwrap() {
             let time = event.time;
             let born = match event.kind {
                 EventKind::Alloc(block) => {
@@ -272,4 +274,28 @@ fn a_base_that_is_too_large_is_left_out() {
     });
     program.file.end(2_000_000, &mut Ticks).unwrap();
     assert!(read(&program.parts).iter().all(|life| life.death.is_some()));
+}
+
+/// Whatever a part takes more than it should, others make room for.
+#[test]
+fn all_files_have_no_more_bytes_than_they_may() {
+    const PART: usize = 100_000;
+    let place = tempfile::tempdir().unwrap();
+    let files = PartFiles::new(place.path().join("s.ctf").as_os_str(), 4).unwrap();
+    let limits = RotationLimits { bytes: Some(PART as u64), age: None, keep: 4 };
+    let series = Series::new(SharedFiles::new(files, limits), limits, [7; 16]);
+    let bytes = || -> u64 {
+        let files = std::fs::read_dir(place.path()).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    for size in [1, 2, 3, 1, 1, 3, 2, 1, 1, 1, 1] {
+        let claimed = series.claim().unwrap();
+        let mut out = series.open(&claimed.trace).unwrap();
+        series.files.with(PartFiles::end_before);
+        for _ in 0..size * 10 {
+            out.write_all(&[0; PART / 10]).unwrap();
+            assert!(bytes() <= 4 * PART as u64, "{} bytes", bytes());
+        }
+    }
+    assert!(bytes() >= 3 * PART as u64, "more than needed was removed");
 }

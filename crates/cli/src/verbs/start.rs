@@ -58,8 +58,9 @@ pub(crate) struct Start {
     #[arg(long, value_name = "WHEN", value_parser = rotation)]
     rotate: Option<String>,
 
-    /// The most files of such a trace; the oldest are removed. Default: 20
-    #[arg(long, value_name = "N", value_parser = keep, requires = "rotate")]
+    /// The most files of a series that are kept, those of earlier traces in the directory too.
+    /// Default: that of the program's settings, 20
+    #[arg(long, value_name = "N", value_parser = keep)]
     keep: Option<u64>,
 
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most

@@ -8,10 +8,11 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::domain_table::DomainTable;
 use super::layout::{HeapLayout, INTERRUPT, KnownRelease, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
-use super::{counters, domain_table, fiber_stacks};
+use super::{counters, fiber_stacks};
 use crate::probes::{Cell, SliceKind};
 use crate::runtimes::attach::symbols::function_at;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
@@ -50,6 +51,9 @@ struct Known {
 }
 
 static KNOWN: OnceLock<Known> = OnceLock::new();
+
+/// The domains that are traced.
+static DOMAINS: DomainTable<Domain> = DomainTable::new();
 
 /// What each new domain of a session needs.
 struct Traced {
@@ -123,7 +127,7 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
         return None;
     }
     // SAFETY: NULL or from `create`; by the contract nobody else uses it now.
-    unsafe { domain_table::find(state).as_mut() }
+    unsafe { DOMAINS.find(state).as_mut() }
 }
 
 /// Runs `work` on the domain whose state this is. A defect turns tracing off.
@@ -163,7 +167,7 @@ pub(super) fn create(state: usize) {
         tags_due: false,
         unsettled: false,
     }));
-    if domain_table::replace(state, domain).is_none() {
+    if DOMAINS.replace(state, domain).is_none() {
         // SAFETY: made above, and nobody knows it.
         drop(unsafe { Box::from_raw(domain) });
     }
@@ -174,10 +178,10 @@ pub(super) fn create(state: usize) {
 /// # Safety
 /// Nobody uses it now: its own thread calls this, or all domains wait.
 pub(super) unsafe fn remove(state: usize) -> Option<Box<Domain>> {
-    if domain_table::find(state).is_null() {
+    if DOMAINS.find(state).is_null() {
         return None;
     }
-    let domain = domain_table::replace(state, ptr::null_mut())?;
+    let domain = DOMAINS.replace(state, ptr::null_mut())?;
     // SAFETY: NULL, or from `create` and taken out once.
     (!domain.is_null()).then(|| unsafe { Box::from_raw(domain) })
 }

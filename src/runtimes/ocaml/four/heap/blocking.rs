@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::Heap;
-use super::safe_point::on_own_stack;
 use crate::runtimes::ocaml::hook_variable::{Hook, HookBefore};
 use crate::sys::futex::EventCount;
 use crate::sys::thread_flag::ThreadFlag;
@@ -120,7 +119,7 @@ extern "C" fn enter() {
         && let Some(heap) = super::heap()
     {
         // Not where the heap can be walked: this thread may be anywhere in C code.
-        on_own_stack(heap, safe_point::with_lock_held);
+        heap.on_own_stack(safe_point::with_lock_held);
     }
     ENDED_AT_LAST_ENTRY.store(ENDED.load(Ordering::Acquire), Ordering::Release);
     BEFORE[0].call();

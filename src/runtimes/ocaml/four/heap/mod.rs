@@ -18,6 +18,7 @@ mod safe_point;
 mod stack;
 mod variables;
 
+use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use super::host::host;
@@ -64,8 +65,25 @@ pub(super) fn at_poll() {
     if exchange::is_wanted()
         && let Some(heap) = heap()
     {
-        safe_point::on_own_stack(heap, exchange::at_safe_point);
+        heap.on_own_stack(exchange::at_safe_point);
     }
+}
+
+impl Heap {
+    /// Carries out the task that is wanted, by `work`. Under the master lock, on any thread, with
+    /// little stack.
+    fn on_own_stack(&self, work: fn()) {
+        let mut work = work;
+        // SAFETY: tasks are carried out under the master lock, one at a time; `carry_out` does
+        // not unwind.
+        unsafe { self.stack.run(carry_out, (&raw mut work).cast()) };
+    }
+}
+
+extern "C" fn carry_out(work: *mut c_void) {
+    // SAFETY: `on_own_stack` passes the address of a function, and waits.
+    let work = unsafe { work.cast::<fn()>().read() };
+    crate::tracer::guard(work);
 }
 
 impl VersionHeap for Heap {
@@ -104,7 +122,7 @@ impl VersionHeap for Heap {
     }
 
     fn come_to_safe_point(&self) {
-        safe_point::on_own_stack(self, exchange::at_safe_point);
+        self.on_own_stack(exchange::at_safe_point);
     }
 
     fn write(

@@ -19,7 +19,6 @@
 //!
 //! What remains is one minor collection that is done early.
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::variables::Variables;
@@ -51,17 +50,8 @@ extern "C" fn minor_collection_ended() {
         heap.variables.state(words, layout.stat_major_collections) as u64
     );
     if safe_point::is_wanted() {
-        on_own_stack(heap, safe_point::at_safe_point);
+        heap.on_own_stack(safe_point::at_safe_point);
     }
-}
-
-/// Carries out the task that is wanted, by `work`. Under the master lock, on any thread, with little
-/// stack.
-pub(super) fn on_own_stack(heap: &Heap, work: fn()) {
-    let mut work = work;
-    // SAFETY: tasks are carried out under the master lock, one at a time; `carry_out` does not
-    // unwind.
-    unsafe { heap.stack.run(carry_out, (&raw mut work).cast()) };
 }
 
 /// Whether the program has one thread only. Under the master lock.
@@ -69,12 +59,6 @@ fn is_alone(heap: &Heap) -> bool {
     // SAFETY: under the master lock nobody else runs OCaml code, and only roots are read.
     let words = unsafe { Words::at_rest() };
     roots::find_threads(&heap.variables, words).is_some_and(|threads| threads.len() == 1)
-}
-
-extern "C" fn carry_out(work: *mut c_void) {
-    // SAFETY: `on_own_stack` passes the address of a function, and waits.
-    let work = unsafe { work.cast::<fn()>().read() };
-    crate::tracer::guard(work);
 }
 
 /// Whether the running thread lowers the limit again that [`poke`] raises.
