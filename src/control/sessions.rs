@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::safe_point::Cancellation;
-use crate::tracer::Session;
+use crate::tracer::{RecorderLimits, Session};
 
 /// How long a command waits for a safe point.
 pub(crate) struct Wait {
@@ -27,6 +27,8 @@ pub(crate) struct StartOrder {
     pub(crate) file: Vec<u8>,
     /// `None`: that of the settings.
     pub(crate) rate: Option<f64>,
+    /// `None`: that of the settings.
+    pub(crate) recorder: Option<RecorderLimits>,
     pub(crate) wait: Wait,
 }
 

@@ -8,6 +8,7 @@ use heaptap_trace::{LocationList, TraceFormat};
 use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
+use crate::tracer::flight_recorder::RecorderLimits;
 use crate::writer::{ReadParams, RotationLimits};
 
 /// What to do when no event buffer is free.
@@ -43,6 +44,9 @@ pub(crate) struct Options {
     pub(crate) rate: Rate,
     /// When the trace goes on in another file, as a series; `None` if it is one file.
     pub(crate) rotation: Option<RotationLimits>,
+    /// What is kept in memory and written when it is asked for; `None` if the trace is written all
+    /// the time. Not together with `rotation`.
+    pub(crate) recorder: Option<RecorderLimits>,
     /// The same seed gives the same samples in the same program. 0: a new one.
     pub(crate) seed: u64,
     /// Header words: between a block's start and the address that the runtime uses.
@@ -77,6 +81,8 @@ pub(crate) struct Options {
     /// For codes that are in a frame table without a location. If it finds no name,
     /// the program's symbols are read.
     pub(crate) name: Option<Namer>,
+    /// Whether an address is one of the runtime's own code.
+    pub(crate) is_runtime: Option<fn(usize) -> bool>,
 }
 
 impl Options {
@@ -96,6 +102,7 @@ impl Options {
             file,
             rate,
             rotation: None,
+            recorder: None,
             seed: 0,
             header_words: 0,
             one_mutator: false,
@@ -113,6 +120,7 @@ impl Options {
             read_heap: None,
             locate: None,
             name: None,
+            is_runtime: None,
         }
     }
 

@@ -34,8 +34,17 @@ pub enum Command {
     Mark(OsString),
     /// To go on in the next file of a series. Answered by [`Rotated`](crate::Rotated).
     Rotate,
-    /// The same, and to sample at this rate from then on. Answered by [`Rotated`](crate::Rotated).
+    /// To write what a flight recorder has in memory. Answered by [`Recorded`](crate::Recorded).
+    Recorder(RecorderRequest),
+    /// To go on in the next file of a series, and to sample at this rate from then on. Answered by [`Rotated`](crate::Rotated).
     Rate(f64),
+}
+
+/// What a recorder has in memory, as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecorderRequest {
+    /// An absolute name of a directory that is not there yet; `None` for the recorder's own next one.
+    pub directory: Option<PathBuf>,
 }
 
 /// A trace that is asked for.
@@ -45,6 +54,9 @@ pub struct StartRequest {
     pub file: PathBuf,
     /// The sampling rate, above 0 and at most 1; `None` for that of the program's settings.
     pub rate: Option<f64>,
+    /// What is kept in memory, as the variable `HEAPTAP_RECORDER` has it, if the trace is not
+    /// written all the time.
+    pub recorder: Option<String>,
     /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
     pub wait: Option<Duration>,
 }
@@ -75,11 +87,12 @@ impl Command {
         "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
         "status",
         "flush",
-        "start FILE [RATE] [wait=SECONDS]",
+        "start FILE [RATE] [recorder=TIME] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
         "rotate",
         "rate R",
+        "recorder [DIRECTORY]",
     ];
 
     /// The command in a line, or why there is none.
@@ -92,6 +105,7 @@ impl Command {
             b"start" => return StartRequest::parse(words).map(Command::Start),
             b"stop" => return StopRequest::parse(words).map(Command::Stop),
             b"mark" => return mark(words).map(Command::Mark),
+            b"recorder" => RecorderRequest::parse(&mut words).map(Command::Recorder)?,
             b"status" => Command::Status,
             b"flush" => Command::Flush,
             b"rotate" => Command::Rotate,
@@ -104,6 +118,9 @@ impl Command {
         match words.next() {
             None => Ok(command),
             Some(_) if matches!(command, Command::Rate(_)) => Err("rate takes one number".into()),
+            Some(_) if matches!(command, Command::Recorder(_)) => {
+                Err("recorder takes the name of one directory".into())
+            }
             Some(_) => Err(format!("{} takes no arguments", Word(name))),
         }
     }
@@ -119,6 +136,10 @@ impl fmt::Display for Command {
             Command::Stop(request) => write!(f, "stop{request}"),
             Command::Mark(text) => write!(f, "mark {}", words::word(text)),
             Command::Rotate => f.write_str("rotate"),
+            Command::Recorder(RecorderRequest { directory: None }) => f.write_str("recorder"),
+            Command::Recorder(RecorderRequest { directory: Some(directory) }) => {
+                write!(f, "recorder {}", words::word(directory))
+            }
             Command::Rate(rate) => write!(f, "rate {rate}"),
         }
     }
@@ -130,13 +151,25 @@ fn absolute_file<'a>(
     mut words: impl Iterator<Item = &'a [u8]>,
 ) -> Result<PathBuf, String> {
     let file = words.next().ok_or_else(|| format!("{command} needs the name of a file"))?;
-    let file =
-        words::decode(file).ok_or("in the name of the file, `%` needs two hexadecimal digits")?;
-    let file = PathBuf::from(file);
-    if !file.is_absolute() || file.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err("the name of the file must be absolute".into());
+    absolute("file", file)
+}
+
+/// The absolute name of a file or directory in a word.
+fn absolute(kind: &str, word: &[u8]) -> Result<PathBuf, String> {
+    let name = words::decode(word)
+        .ok_or_else(|| format!("in the name of the {kind}, `%` needs two hexadecimal digits"))?;
+    let name = PathBuf::from(name);
+    if !name.is_absolute() || name.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(format!("the name of the {kind} must be absolute"));
     }
-    Ok(file)
+    Ok(name)
+}
+
+impl RecorderRequest {
+    fn parse<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<RecorderRequest, String> {
+        let directory = words.next().map(|word| absolute("directory", word)).transpose()?;
+        Ok(RecorderRequest { directory })
+    }
 }
 
 /// The text of a mark: one word, or several with a space between them, as they are typed.
@@ -191,12 +224,14 @@ impl StartRequest {
         for word in words {
             if let Some(wait) = wait(word) {
                 request.wait = Some(wait);
+            } else if let Some(recorder) = recorder(word).filter(|_| request.recorder.is_none()) {
+                request.recorder = Some(recorder);
             } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
                 request.rate = Some(rate);
             } else {
                 return Err(format!(
                     "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
-                     wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
+                     recorder=TIME, nor wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
                     shown(word)
                 ));
             }
@@ -207,9 +242,11 @@ impl StartRequest {
 
 impl fmt::Display for StartRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StartRequest { file, rate, wait } = self;
+        let StartRequest { file, rate, recorder, wait } = self;
         write!(f, "{}", words::word(file))?;
         rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
+        let recorder = recorder.as_deref().map(OsStr::new);
+        recorder.map_or(Ok(()), |recorder| write!(f, " recorder={}", words::word(recorder)))?;
         write_wait(f, *wait)
     }
 }
@@ -245,6 +282,11 @@ fn write_wait(f: &mut fmt::Formatter<'_>, wait: Option<Duration>) -> fmt::Result
 fn rate(word: &[u8]) -> Option<f64> {
     let rate: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     (rate > 0.0 && rate <= 1.0).then_some(rate)
+}
+
+/// What `recorder=` says. Whether it can be one is the plugin's to say.
+fn recorder(word: &[u8]) -> Option<String> {
+    words::decode(word.strip_prefix(b"recorder=")?)?.into_string().ok()
 }
 
 /// As much of a client's word as an error repeats.
@@ -319,7 +361,12 @@ mod tests {
         let file = PathBuf::from("/tmp/a %p.ctf");
         let starts = [
             StartRequest { file: file.clone(), ..StartRequest::default() },
-            StartRequest { file, rate: Some(1e-5), wait: Some(Duration::from_millis(1_500)) },
+            StartRequest {
+                file,
+                rate: Some(1e-5),
+                recorder: Some("30s, 64MiB".to_owned()),
+                wait: Some(Duration::from_millis(1_500)),
+            },
         ]
         .map(Command::Start);
         let others = [
@@ -331,6 +378,8 @@ mod tests {
             Command::Rotate,
             Command::Rate(1e-7),
             Command::Rate(0.3),
+            Command::Recorder(RecorderRequest::default()),
+            Command::Recorder(RecorderRequest { directory: Some("/a b%".into()) }),
         ];
         for command in snapshots.into_iter().chain(starts).chain(others) {
             assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
@@ -389,6 +438,9 @@ mod tests {
             (b"rate 2", "`2` is no sampling rate"),
             (b"rate nan", "up to 1"),
             (b"rate 1 2", "one number"),
+            (b"recorder x", "absolute"),
+            (b"recorder /x /y", "one directory"),
+            (b"start /x recorder=1s recorder=2s", "nor recorder=TIME"),
             (b"rotate now", "no arguments"),
             (b"snapshot", "needs the name of a file"),
             (b"snapshot relative", "absolute"),

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
+use crate::recorder::Recorder;
 use crate::rotation::Rotation;
 use crate::trigger::Trigger;
 
@@ -37,6 +38,8 @@ pub enum Syntax {
     Names,
     /// A [`Rotation`].
     Rotation,
+    /// A [`Recorder`].
+    Recorder,
 }
 
 impl fmt::Display for Syntax {
@@ -52,6 +55,7 @@ impl fmt::Display for Syntax {
             Syntax::Flag => f.write_str("`1` or `0`"),
             Syntax::Triggers => write!(f, "a comma-separated list of {}", Trigger::SYNTAX),
             Syntax::Rotation => f.write_str(Rotation::SYNTAX),
+            Syntax::Recorder => f.write_str(Recorder::SYNTAX),
             Syntax::Names => f.write_str("names of programs, separated by commas"),
         }
     }
@@ -106,6 +110,12 @@ impl Syntax {
         Rotation::parse(value.to_str()?)
     }
 
+    /// The recorder in `value`, if it is one.
+    pub(crate) fn recorder(&self, value: &OsStr) -> Option<Recorder> {
+        let Syntax::Recorder = *self else { return None };
+        Recorder::parse(value.to_str()?)
+    }
+
     /// The names in `value`; `None` if one of them is empty.
     pub(crate) fn names(&self, value: &OsStr) -> Option<Vec<OsString>> {
         let Syntax::Names = *self else { return None };
@@ -123,6 +133,7 @@ impl Syntax {
             Syntax::Triggers => self.triggers(value).is_some(),
             Syntax::Names => self.names(value).is_some(),
             Syntax::Rotation => self.rotation(value).is_some(),
+            Syntax::Recorder => self.recorder(value).is_some(),
         }
     }
 }

@@ -32,7 +32,10 @@ impl Sessions for Attached {
         if let Some(tight) = limits::too_tight() {
             return Err(tight.to_string());
         }
-        let options = Options { file: order.file.clone(), rate, ..self.options.clone() };
+        let mut options = Options { file: order.file.clone(), rate, ..self.options.clone() };
+        if order.recorder.is_some() {
+            (options.recorder, options.rotation) = (order.recorder, None);
+        }
         let (labels, probes) = (Arc::clone(&self.labels), Arc::clone(&self.probes));
         let session = tracer::start_sharing(options, labels, probes)
             .map_err(tracer::StartError::into_message)?;

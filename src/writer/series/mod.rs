@@ -3,6 +3,7 @@
 //! - `live_blocks`: what is alive, with its stacks.
 //! - `sidecar`: the file beside a part: what was alive when the part began, and what became later
 //!   of blocks that are not in the part.
+//! - `store`: where the parts are, in files or in memory.
 //! - `records`: reads records while a series is written. A plain trace never comes here.
 //! - here: [`Series`], which goes on from part to part.
 //!
@@ -20,22 +21,20 @@
 mod live_blocks;
 mod records;
 mod sidecar;
+mod store;
 
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use heaptap_trace::{Block, CarriedEnds, End, Locate, STRAY_IDS, SeriesHead, SeriesId};
 
 use crate::sys::file::FileError;
-use crate::sys::output::Output;
-use crate::sys::part_files::PartFiles;
-use crate::writer::output::TraceOutput;
 use live_blocks::{Birth, LiveBlocks};
 pub(crate) use records::SeriesLane;
 use sidecar::PartSidecar;
+pub(crate) use store::{ClaimedPart, PartOutput, SharedFiles, Store};
 
 /// When a new part begins, besides when somebody asks for one, and how much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,78 +60,9 @@ impl RotationLimits {
     }
 }
 
-/// The names of parts, which their outputs share: one that finds the disk full has the oldest part
-/// removed.
-#[derive(Clone)]
-pub(crate) struct SharedFiles(Arc<Mutex<PartFiles>>);
-
-impl SharedFiles {
-    pub(crate) fn new(files: PartFiles) -> SharedFiles {
-        SharedFiles(Arc::new(Mutex::new(files)))
-    }
-
-    fn with<A>(&self, with: impl FnOnce(&mut PartFiles) -> A) -> A {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Writes a packet, and makes room for it if the disk is full.
-    fn write(&self, out: &mut Output, packet: &[u8]) -> io::Result<usize> {
-        loop {
-            match out.write(packet) {
-                Err(error) if is_full(&error) && self.with(|files| files.remove_oldest()) => {}
-                written => return written,
-            }
-        }
-    }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// The trace of a part.
-pub(crate) struct PartOutput {
-    out: Output,
-    files: SharedFiles,
-}
-
-impl Write for PartOutput {
-    fn write(&mut self, packet: &[u8]) -> io::Result<usize> {
-        self.files.write(&mut self.out, packet)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl TraceOutput for PartOutput {
-    fn name(&self) -> &std::ffi::OsStr {
-        self.out.path().as_os_str()
-    }
-
-    fn set_completion(&mut self, completion: heaptap_trace::Completion) {
-        TraceOutput::set_completion(&mut self.out, completion);
-    }
-
-    fn was_truncated(&mut self) -> bool {
-        Output::was_truncated(&mut self.out)
-    }
-
-    fn restart(&mut self) -> io::Result<()> {
-        Output::restart(&mut self.out)
-    }
-}
-
-/// A part that was claimed, and whose trace is to be begun.
-pub(crate) struct ClaimedPart {
-    pub(crate) trace: PathBuf,
-    sidecar: Output,
-}
-
 /// A series that is being written.
 pub(crate) struct Series {
-    files: SharedFiles,
+    store: Store,
     pub(crate) limits: RotationLimits,
     id: SeriesId,
     /// When it begins, in microseconds since the epoch; 0 before.
@@ -153,12 +83,14 @@ pub(crate) struct Series {
     /// The id of the next block that is sampled at an earlier rate.
     next_stray: u64,
     part_began: Instant,
+    /// Anything has happened since.
+    part_is_used: bool,
 }
 
 impl Series {
-    pub(crate) fn new(files: SharedFiles, limits: RotationLimits, id: SeriesId) -> Series {
+    pub(crate) fn new(store: Store, limits: RotationLimits, id: SeriesId) -> Series {
         Series {
-            files,
+            store,
             limits,
             id,
             start: 0,
@@ -171,19 +103,18 @@ impl Series {
             first_id: 0,
             next_stray: STRAY_IDS,
             part_began: Instant::now(),
+            part_is_used: false,
         }
     }
 
     /// Claims the files of the next part.
     pub(crate) fn claim(&self) -> Result<ClaimedPart, FileError> {
-        let (trace, sidecar) = self.files.with(|files| files.claim(self.limits.bytes))?;
-        Ok(ClaimedPart { trace, sidecar })
+        self.store.claim(self.limits.bytes)
     }
 
     /// Makes the trace of a part.
     pub(crate) fn open(&self, trace: &Path) -> Result<PartOutput, FileError> {
-        let out = crate::sys::file::create(trace)?;
-        Ok(PartOutput { out, files: self.files.clone() })
+        self.store.open(trace)
     }
 
     /// Begins a part: writes what is alive into its sidecar. The part before has used so many ids.
@@ -213,30 +144,32 @@ impl Series {
             series_start: self.start,
             first_id,
         };
-        let most = self.limits.most_base();
-        let out = (sidecar, self.files.clone());
+        let most = self.store.most_base().unwrap_or(self.limits.most_base());
+        let out = (sidecar, self.store.clone());
         let sidecar = PartSidecar::begin(out, &head, &self.rates, &self.live, most, locate)
-            .inspect_err(|_| self.files.with(PartFiles::abandon))?;
+            .inspect_err(|_| self.store.abandon())?;
         self.first_id = first_id;
         self.begun += 1;
         self.part_began = Instant::now();
+        self.part_is_used = false;
         Ok((trace, self.sidecar.replace(sidecar)))
     }
 
     /// The part before this one is over.
     pub(crate) fn end_before(&mut self, before: Option<PartSidecar>, time: u64) -> io::Result<()> {
         let ended = before.map_or(Ok(()), |mut sidecar| sidecar.end(time));
-        self.files.with(PartFiles::end_before);
+        self.store.end_before();
         ended
     }
 
     /// Whether it is time for another part.
     pub(crate) fn is_due(&self) -> bool {
         let is_old = self.limits.age.is_some_and(|age| self.part_began.elapsed() >= age);
-        is_old
+        // Of what is in memory, a part in which nothing happens is left only when something does.
+        (is_old && (self.part_is_used || !self.store.is_memory()))
             || self.limits.due_bytes().is_some_and(|due| {
                 let pending = self.sidecar.as_ref().map_or(0, PartSidecar::pending);
-                self.files.with(|files| files.bytes()) + pending as u64 >= due
+                self.store.bytes() + pending as u64 >= due
             })
     }
 
@@ -314,6 +247,7 @@ impl Series {
 
     /// A block of the part was allocated.
     fn born(&mut self, id: u64, time: u64, lane: u16, block: Block, frames: &[u64]) {
+        self.part_is_used = true;
         self.live.born(&Birth { id, time, lane, block, frames, rate: self.rate });
     }
 
@@ -327,6 +261,7 @@ impl Series {
         locate: &mut impl Locate,
     ) -> u64 {
         let (time, lane, block) = birth;
+        self.part_is_used = true;
         let id = self.next_stray;
         self.next_stray += 1;
         let alive = self.live.born(&Birth { id, time, lane, block, frames, rate });
@@ -344,6 +279,7 @@ impl Series {
 
     /// A block was promoted or collected. `position`: the id of the domain's next allocation.
     fn ended(&mut self, end: End, id: u64, time: u64, domain: u16, position: u64) {
+        self.part_is_used = true;
         match end {
             End::Promote => self.live.promoted(id, time),
             End::Collect => self.live.died(id),

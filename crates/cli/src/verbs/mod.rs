@@ -22,6 +22,7 @@ mod next_part;
 mod probes;
 mod ps;
 mod recode;
+mod recorder;
 mod report;
 mod run;
 mod serve;
@@ -65,6 +66,7 @@ verbs! {
     snapshot::Snapshot,
     next_part::Rotate,
     next_part::Rate,
+    recorder::Recorder,
     heap::Heap,
     heap_diff::HeapDiff,
     report::Report,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use heaptap_control::{Command, StartRequest, Started};
-use heaptap_settings::RATE;
+use heaptap_settings::{RATE, RECORDER, Recorder};
 
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::print;
@@ -25,6 +25,7 @@ use crate::text::escape;
   heaptap start 4711
   heaptap start server -o leak.ctf -r 1e-4
   heaptap start 4711 -o '/var/tmp/%e-%p.ctf' --timeout 60
+  heaptap start 4711 -o /var/tmp/server.ctf --recorder 30s
 
 Exit status:
   0  the trace has begun
@@ -46,6 +47,11 @@ pub(crate) struct Start {
     #[arg(short, long, value_name = "RATE", value_parser = rate)]
     rate: Option<f64>,
 
+    /// Keep the last of the trace in memory, and write it when `heaptap recorder` asks, or the program
+    /// dies: as `heaptap run --recorder`
+    #[arg(long, value_name = "TIME", value_parser = recorder)]
+    recorder: Option<String>,
+
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
     /// 3600
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = running::timeout)]
@@ -56,11 +62,22 @@ fn rate(text: &str) -> Result<f64, String> {
     RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
 }
 
+/// What is kept in memory, as it is typed.
+fn recorder(text: &str) -> Result<String, String> {
+    let parsed = Recorder::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", RECORDER.syntax))
+}
+
 impl Start {
     pub(crate) fn run(&self) -> VerbResult {
         let process = running::find(&self.pid)?;
         let file = running::absolute(&self.output)?;
-        let request = StartRequest { file, rate: self.rate, wait: Some(self.timeout) };
+        let request = StartRequest {
+            file,
+            rate: self.rate,
+            recorder: self.recorder.clone(),
+            wait: Some(self.timeout),
+        };
         let command = Command::Start(request);
         let Started { file, rate } = running::ask(process, &command, "no trace was started")?;
         print(format!("{}: began, at rate {rate}\n", escape::path(&file)).as_bytes())?;

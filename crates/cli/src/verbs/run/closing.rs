@@ -34,6 +34,8 @@ pub(super) struct EndedRun<'a> {
     pub(super) rate: f64,
     /// Each trace is a series of files.
     pub(super) is_series: bool,
+    /// Each trace is kept in memory.
+    pub(super) is_recorded: bool,
 }
 
 impl EndedRun<'_> {
@@ -43,6 +45,9 @@ impl EndedRun<'_> {
         match processes {
             [] => untraced::message(self.program, self.only, journal).iter().for_each(|it| say(it)),
             _ if quiet && journal.is_complete() => {}
+            _ if self.is_recorded => {
+                return processes.iter().for_each(|process| say(&line_of_recorder(process)));
+            }
             _ if self.is_series => {
                 return processes.iter().for_each(|process| say(&line_of_series(process)));
             }
@@ -187,6 +192,38 @@ fn line_of_series(process: &Process) -> String {
         End::Abrupt => "ended abruptly: the last moments are missing".into(),
     };
     format!("a series of files in {name}: {end}; for details: heaptap report {name}")
+}
+
+/// The line of a trace that was kept in memory. What was written by itself has been named by the
+/// library.
+fn line_of_recorder(process: &Process) -> String {
+    let name = escape::path(&process.file);
+    let pid = process.pid;
+    let asking = format!(
+        "`heaptap recorder {pid}` asks for it while the program runs, and --recorder TIME,exit at its \
+         end"
+    );
+    match &process.end {
+        End::Orderly(counted) | End::WriteFailed(counted) => {
+            let taken = count(counted.samples, "sample", "samples");
+            match counted.bytes {
+                0 => format!("{taken} taken, and nothing written by the recorder: {asking}"),
+                written => {
+                    format!(
+                        "{taken} taken; the recorder has written {} to {name}",
+                        bytes(written as f64)
+                    )
+                }
+            }
+        }
+        End::Flushed => {
+            format!("ended by _exit or exec, for which the recorder writes nothing: {asking}")
+        }
+        End::Abrupt => format!(
+            "ended abruptly: what the recorder could write before is in {name}; of a program that is \
+             killed (SIGKILL) it can write nothing"
+        ),
+    }
 }
 
 /// The line of a trace that could not be written to its end: no total is known.

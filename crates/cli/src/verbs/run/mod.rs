@@ -38,6 +38,7 @@ use crate::text::escape;
   heaptap run --snapshot exit --snapshot every:10m -- ./server
   heaptap run --listen -- ./server
   heaptap run --rotate 100MB,24h --keep 20 -o traces/server.ctf -- ./server
+  heaptap run --recorder 30s -o traces/server.ctf -- ./server
 
 Exit status:
   0    the program's own status, whatever it is
@@ -62,6 +63,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", value_parser = keep, requires = "rotate")]
     #[arg(help = format!("{}. Default: {}", help_of(&settings::KEEP), settings::KEEP.default))]
     keep: Option<u64>,
+
+    #[arg(long, value_name = "TIME", value_parser = recorder, conflicts_with_all = ["rotate", "keep", "listen"])]
+    #[arg(help = help_of(&settings::RECORDER))]
+    recorder: Option<String>,
 
     #[arg(long, value_name = "N", value_parser = frames)]
     #[arg(help = format!("{}. {FRAMES_TIP}", help_of(&settings::FRAMES)))]
@@ -143,7 +148,11 @@ fn help_of(variable: &Variable) -> String {
         Syntax::File | Syntax::Word(_) | Syntax::Flag | Syntax::Names => {
             variable.meaning.to_owned()
         }
-        Syntax::Number { .. } | Syntax::Integer { .. } | Syntax::Triggers | Syntax::Rotation => {
+        Syntax::Number { .. }
+        | Syntax::Integer { .. }
+        | Syntax::Triggers
+        | Syntax::Rotation
+        | Syntax::Recorder => {
             format!("{} ({})", variable.meaning, variable.syntax)
         }
     }
@@ -174,6 +183,12 @@ fn keep(text: &str) -> Result<u64, String> {
 fn rotation(text: &str) -> Result<String, String> {
     let parsed = Rotation::parse(text);
     parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::ROTATE.syntax))
+}
+
+/// What is kept in memory, as it is typed.
+fn recorder(text: &str) -> Result<String, String> {
+    let parsed = settings::Recorder::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::RECORDER.syntax))
 }
 
 fn probes_limit(text: &str) -> Result<u64, String> {
@@ -243,6 +258,7 @@ impl Run {
                 only: &self.only,
                 rate: self.rate,
                 is_series: self.is_series(),
+                is_recorded: self.is_recorded(),
             };
             run.print(&said, self.quiet);
         }
@@ -255,6 +271,12 @@ impl Run {
     fn is_series(&self) -> bool {
         let rotation = settings::ROTATE.find_rotation(|name| std::env::var_os(name));
         self.rotate.is_some() || rotation.is_ok_and(|rotation| rotation.is_some())
+    }
+
+    /// Whether the trace is kept in memory.
+    fn is_recorded(&self) -> bool {
+        let recorder = settings::RECORDER.find_recorder(|name| std::env::var_os(name));
+        self.recorder.is_some() || recorder.is_ok_and(|recorder| recorder.is_some())
     }
 
     /// The names of the files that the program is to write.
@@ -278,6 +300,7 @@ impl Run {
                 "frames" => self.frames.is_none(),
                 "rotate" => self.rotate.is_none(),
                 "keep" => self.keep.is_none(),
+                "recorder" => self.recorder.is_none(),
                 "only" => self.only.is_empty(),
                 "seed" => self.seed.is_none(),
                 "snapshot" => self.snapshot.is_empty(),
@@ -332,6 +355,7 @@ impl Run {
             (settings::RATE, Some(self.rate.to_string().into())),
             (settings::ROTATE, self.rotate.clone().map(OsString::from)),
             (settings::KEEP, number(self.keep)),
+            (settings::RECORDER, self.recorder.clone().map(OsString::from)),
             (settings::JOURNAL, traced(journal)),
             (settings::FOLLOW, flag(self.follow)),
             (settings::ONLY, only),
