@@ -122,16 +122,22 @@ fn default_action() -> libc::sigaction {
     unsafe { mem::zeroed() }
 }
 
+/// That of our handler, in which all signals are held back.
+fn own_action() -> libc::sigaction {
+    let mut own = default_action();
+    own.sa_sigaction = ours();
+    own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: sigfillset writes one set.
+    unsafe { libc::sigfillset(&raw mut own.sa_mask) };
+    own
+}
+
 /// Has `work` done before a signal ends this process, from now on.
 pub(crate) fn install(work: LastWork) {
     WORK.store(work as *mut c_void, Ordering::Release);
     OWNER.store(std::process::id(), Ordering::Release);
     give_alternate_stack();
-    let mut own = default_action();
-    own.sa_sigaction = ours();
-    own.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: sigfillset writes one set. All signals are held back while the handler runs.
-    unsafe { libc::sigfillset(&raw mut own.sa_mask) };
+    let own = own_action();
     for signal in SIGNALS {
         let is_default = |action: libc::sigaction| action.sa_sigaction == libc::SIG_DFL;
         if !action_of(signal).is_some_and(is_default) {
@@ -210,9 +216,15 @@ pub(crate) fn go_before(handler: usize) {
 /// Bytes of the alternate stack: the frame of a signal has some 3 KiB with all vector registers.
 const STACK: usize = 64 << 10;
 
-/// Gives the calling thread an alternate stack, if it has none: without one nothing can be done
+/// Gives the main thread an alternate stack, if it has none: without one nothing can be done
 /// about a stack that has overflowed. It stays until the process ends.
+///
+/// Only of the main thread: others of the program cannot be reached, and ours have no use for it.
 fn give_alternate_stack() {
+    // SAFETY: both take nothing.
+    if unsafe { libc::gettid() != libc::getpid() } {
+        return;
+    }
     // SAFETY: all zeros are a valid `stack_t`.
     let mut stack: libc::stack_t = unsafe { mem::zeroed() };
     // SAFETY: sigaltstack writes one struct; NULL changes nothing.
@@ -247,8 +259,11 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         unsafe { mem::transmute(handler) };
     handle(signal, info, context);
     let _keep = KeepErrno::new();
-    // It gives up by resetting the signal: the fault happens again, and ends the process.
-    if action_of(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL) {
+    if !action_of(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL) {
+        return;
+    }
+    // It has given up by resetting the signal: the fault happens again, and ends the process.
+    if is_fault(info) {
         // SAFETY: fills one set, and holds signals back until the handler returns.
         unsafe {
             let mut all: libc::sigset_t = mem::zeroed();
@@ -257,6 +272,10 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         }
         do_last_work(signal);
         end_by(signal, info);
+    } else {
+        // Somebody has sent it, which the process survives this time.
+        BEHIND.store(0, Ordering::Relaxed);
+        set_action(signal, &own_action());
     }
 }
 
@@ -293,13 +312,17 @@ fn do_last_work(signal: c_int) {
     }
 }
 
+/// Whether the processor has raised the signal, not a process.
+fn is_fault(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: the kernel passes a struct to handlers with SA_SIGINFO.
+    unsafe { info.as_ref() }.is_some_and(|info| info.si_code > 0)
+}
+
 /// Has the signal end the process when the handler returns.
 fn end_by(signal: c_int, info: *mut libc::siginfo_t) {
     set_action(signal, &default_action());
-    // SAFETY: the kernel passes a struct to handlers with SA_SIGINFO.
-    let code = unsafe { info.as_ref() }.map_or(0, |info| info.si_code);
-    let is_fault = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL].contains(&signal);
-    if is_fault && code > 0 {
+    if [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL].contains(&signal) && is_fault(info)
+    {
         // It happens again.
         return;
     }

@@ -36,6 +36,8 @@ pub(super) struct EndedRun<'a> {
     pub(super) is_series: bool,
     /// Each trace is kept in memory.
     pub(super) is_recorded: bool,
+    /// The program was killed.
+    pub(super) is_killed: bool,
 }
 
 impl EndedRun<'_> {
@@ -46,7 +48,8 @@ impl EndedRun<'_> {
             [] => untraced::message(self.program, self.only, journal).iter().for_each(|it| say(it)),
             _ if quiet && journal.is_complete() => {}
             _ if self.is_recorded => {
-                return processes.iter().for_each(|process| say(&line_of_recorder(process)));
+                let lines = processes.iter().filter_map(|it| line_of_recorder(it, self.is_killed));
+                return lines.for_each(|line| say(&line));
             }
             _ if self.is_series => {
                 return processes.iter().for_each(|process| say(&line_of_series(process)));
@@ -195,15 +198,15 @@ fn line_of_series(process: &Process) -> String {
 }
 
 /// The line of a trace that was kept in memory. What was written by itself has been named by the
-/// library.
-fn line_of_recorder(process: &Process) -> String {
+/// library, also before a signal that can be caught.
+fn line_of_recorder(process: &Process, is_killed: bool) -> Option<String> {
     let name = escape::path(&process.file);
     let pid = process.pid;
     let asking = format!(
         "`heaptap recorder {pid}` asks for it while the program runs, and --recorder TIME,exit at its \
          end"
     );
-    match &process.end {
+    Some(match &process.end {
         End::Orderly(counted) | End::WriteFailed(counted) => {
             let taken = count(counted.samples, "sample", "samples");
             match counted.bytes {
@@ -219,11 +222,12 @@ fn line_of_recorder(process: &Process) -> String {
         End::Flushed => {
             format!("ended by _exit or exec, for which the recorder writes nothing: {asking}")
         }
-        End::Abrupt => format!(
-            "ended abruptly: what the recorder could write before is in {name}; of a program that is \
-             killed (SIGKILL) it can write nothing"
+        End::Abrupt if is_killed => format!(
+            "the program was killed, before which the recorder could write nothing: what was written \
+             earlier is in {name}"
         ),
-    }
+        End::Abrupt => return None,
+    })
 }
 
 /// The line of a trace that could not be written to its end: no total is known.

@@ -259,6 +259,7 @@ impl Run {
                 rate: self.rate,
                 is_series: self.is_series(),
                 is_recorded: self.is_recorded(),
+                is_killed: status.signal() == Some(libc::SIGKILL),
             };
             run.print(&said, self.quiet);
         }
