@@ -5,8 +5,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use heaptap_control::{
-    Budgeted, Command, Flushed, Marked, Rotated, SnapshotRequest, StartRequest, Started, Status,
-    Stopped, Taken,
+    Budgeted, Command, Flushed, Marked, Recorded, RecorderRequest, Rotated, SnapshotRequest,
+    StartRequest, Started, Status, Stopped, Taken,
 };
 
 use heaptap_settings::BUDGETS;
@@ -17,7 +17,7 @@ use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
 use crate::snapshot::{self, Method, Order, Reason};
 use crate::sys::name_pattern::ProcessFacts;
-use crate::tracer::{self, Failure, Rate};
+use crate::tracer::{self, DumpOrder, DumpReason, Dumped, Failure, Rate, RecorderLimits};
 
 /// The longest wait for the writer.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
@@ -58,6 +58,10 @@ pub(super) fn plan(process: &'static Process, command: Command) -> Plan {
         }
         Command::Budget(percent) => {
             let work = Box::new(move || change_budget(percent));
+            Plan::Job(Queue::Flushes, Cancellation::default(), work)
+        }
+        Command::Recorder(request) => {
+            let work = Box::new(move || record(request));
             Plan::Job(Queue::Flushes, Cancellation::default(), work)
         }
         Command::Snapshot(request) => {
@@ -106,6 +110,7 @@ fn status(process: &Process) -> Status {
     let sessions = process.support.sessions.as_ref().err();
     let session = tracer::live_session();
     let stats = session.as_ref().map(|session| session.stats()).unwrap_or_default();
+    let recorder = session.as_ref().and_then(|session| session.recorder());
     Status {
         pid: process.pid,
         program: ProcessFacts::gather().executable,
@@ -114,9 +119,15 @@ fn status(process: &Process) -> Status {
         trace: session.as_ref().map(|session| session.file()).unwrap_or_default(),
         snapshots,
         sessions: sessions.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
-        state: if session.is_some() { "tracing" } else { "idle" }.to_owned(),
+        state: match (&session, recorder) {
+            (Some(_), Some(_)) => "recording",
+            (Some(_), None) => "tracing",
+            (None, _) => "idle",
+        }
+        .to_owned(),
+        covered: recorder.map_or(0.0, |recorder| recorder.covered().as_secs_f64()),
         rate: session.as_ref().map_or(0.0, |session| session.rate().get()),
-        budget: session.and_then(|session| session.budget()).map_or(0.0, |budget| budget.share),
+        budget: session.as_ref().and_then(|session| session.budget()).map_or(0.0, |it| it.share),
         cost: rounded(stats.cost.share()),
         bytes: stats.bytes,
         samples: stats.totals.samples,
@@ -134,11 +145,12 @@ fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
 }
 
 fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
-    let StartRequest { file, rate, budget, rotate, keep, .. } = request;
+    let StartRequest { file, rate, budget, rotate, keep, recorder, .. } = request;
     let rate = rate.map(checked_rate).transpose()?;
     let budget = budget.map(checked_share).transpose()?;
-    let order =
-        StartOrder { file: file.into_os_string().into_vec(), rate, budget, rotate, keep, wait };
+    let recorder = recorder.map(|text| recorder_limits(&text)).transpose()?;
+    let file = file.into_os_string().into_vec();
+    let order = StartOrder { file, rate, budget, rotate, keep, recorder, wait };
     let session = sessions(process)?.start(&order)?;
     Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
 }
@@ -153,6 +165,31 @@ fn stop(process: &Process, wait: &Wait) -> Answer {
     let (samples, lost) = (stats.totals.samples, stats.totals.dropped);
     let words = words.unwrap_or(0);
     Ok(Stopped { file, bytes: stats.bytes, samples, lost, words }.to_string())
+}
+
+fn recorder_limits(text: &str) -> Result<RecorderLimits, String> {
+    let parsed = heaptap_settings::Recorder::parse(text);
+    let parsed =
+        parsed.ok_or_else(|| format!("a recorder needs {}", heaptap_settings::RECORDER.syntax))?;
+    let heaptap_settings::Recorder { time, bytes, at_exit } = parsed;
+    Ok(RecorderLimits { time, bytes, at_exit })
+}
+
+/// Writes what a recorder has in memory.
+fn record(request: RecorderRequest) -> Answer {
+    let session =
+        tracer::live_session().ok_or("the program is not traced, so nothing is recorded of it")?;
+    if session.recorder().is_none() {
+        return Err(format!(
+            "the trace is written all the time, into {}: nothing has to be asked for",
+            session.file().display()
+        ));
+    }
+    let order = DumpOrder { reason: DumpReason::Asked, directory: request.directory };
+    let dumped = session.dump(order).ok_or("the trace has ended")??;
+    let Dumped { directory, bytes, covered, cut_short } = dumped;
+    let (covered, cut_short) = (covered.as_secs_f64(), cut_short.unwrap_or_default());
+    Ok(Recorded { directory, bytes, covered, cut_short }.to_string())
 }
 
 /// Adds a line to the log beside the trace.
@@ -176,6 +213,9 @@ fn flush() -> Answer {
 fn next_part() -> Answer {
     let session = tracer::live_session()
         .ok_or("the program is not traced, so there is no file to go on from")?;
+    if session.recorder().is_some() {
+        return Err("the trace is kept in memory: `recorder` writes it to files".into());
+    }
     match session.next_part(None) {
         Ok(file) => Ok(Rotated { file }.to_string()),
         Err(Failure::Order) => Err(format!(

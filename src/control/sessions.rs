@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::safe_point::Cancellation;
-use crate::tracer::{Rate, Session};
+use crate::tracer::{Rate, RecorderLimits, Session};
 
 /// How long a command waits for a safe point.
 pub(crate) struct Wait {
@@ -33,6 +33,8 @@ pub(crate) struct StartOrder {
     /// When it goes on in another file, and how many are kept. `None`: as the settings say.
     pub(crate) rotate: Option<String>,
     pub(crate) keep: Option<u64>,
+    /// `None`: that of the settings.
+    pub(crate) recorder: Option<RecorderLimits>,
     pub(crate) wait: Wait,
 }
 

@@ -14,6 +14,8 @@
 //! | `name_pattern` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `part_files` | the files of a series in their directory: names, and which are kept | the starting thread, the writer thread |
+//! | `recording` | the same in memory, the last parts only; writes them to a directory | the writer thread, signal handlers |
+//! | `fatal_signals` | something is done before a signal ends the process | the starting thread, signal handlers |
 //! | `lock` | waiting for a lock until a deadline | both |
 //! | `race_once` | a value that is made once and that nobody waits for, not even in a forked child | both |
 //! | `listener` | a socket that listens, and its clients; `poll`: waits for several | the control thread |
@@ -35,6 +37,8 @@ mod clock_source;
 pub(crate) mod copy_process;
 mod descriptor;
 pub(crate) mod errno;
+#[cfg(not(loom))]
+pub(crate) mod fatal_signals;
 pub(crate) mod file;
 pub(crate) mod futex;
 pub(crate) mod instruction_sync;
@@ -55,6 +59,8 @@ pub(crate) mod process_stats;
 pub(crate) mod processor_time;
 pub(crate) mod program;
 pub(crate) mod race_once;
+#[cfg(not(loom))]
+pub(crate) mod recording;
 pub(crate) mod shared_memory;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -11,6 +11,7 @@ use heaptap_settings as settings;
 
 use crate::sampling::Rate;
 use crate::tracer::failure::Failure;
+use crate::tracer::flight_recorder::RecorderLimits;
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::writer::RotationLimits;
@@ -89,6 +90,18 @@ fn apply_settings(
     if let Some(settings::Rotation { bytes, age }) = rotation {
         let keep = integer(&settings::KEEP)?.unwrap_or(settings::DEFAULT_KEEP) as usize;
         options.rotation = Some(RotationLimits { bytes, age, keep });
+    }
+    let recorder = settings::RECORDER.find_recorder(&lookup).map_err(|invalid| {
+        report(&invalid);
+        Failure::Option
+    })?;
+    if let Some(settings::Recorder { time, bytes, at_exit }) = recorder {
+        if options.rotation.is_some() {
+            let (one, other) = (settings::RECORDER.name, settings::ROTATE.name);
+            say(format_args!("{one} and {other} exclude each other: unset one; not tracing"));
+            return Err(Failure::Option);
+        }
+        options.recorder = Some(RecorderLimits { time, bytes, at_exit });
     }
     if let Some(frames) = integer(&settings::FRAMES)? {
         options.max_frames = frames as usize;

@@ -9,6 +9,7 @@ use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
 use crate::tracer::budget::Budget;
+use crate::tracer::flight_recorder::RecorderLimits;
 use crate::writer::{ReadParams, RotationLimits};
 
 /// What to do when no event buffer is free.
@@ -46,6 +47,9 @@ pub(crate) struct Options {
     pub(crate) budget: Option<Budget>,
     /// When the trace goes on in another file, as a series; `None` if it is one file.
     pub(crate) rotation: Option<RotationLimits>,
+    /// What is kept in memory and written when it is asked for; `None` if the trace is written all
+    /// the time. Not together with `rotation`.
+    pub(crate) recorder: Option<RecorderLimits>,
     /// The same seed gives the same samples in the same program. 0: a new one.
     pub(crate) seed: u64,
     /// Header words: between a block's start and the address that the runtime uses.
@@ -80,6 +84,8 @@ pub(crate) struct Options {
     /// For codes that are in a frame table without a location. If it finds no name,
     /// the program's symbols are read.
     pub(crate) name: Option<Namer>,
+    /// Whether an address is one of the runtime's own code.
+    pub(crate) is_runtime: Option<fn(usize) -> bool>,
 }
 
 impl Options {
@@ -100,6 +106,7 @@ impl Options {
             rate,
             budget: None,
             rotation: None,
+            recorder: None,
             seed: 0,
             header_words: 0,
             one_mutator: false,
@@ -117,6 +124,7 @@ impl Options {
             read_heap: None,
             locate: None,
             name: None,
+            is_runtime: None,
         }
     }
 

@@ -12,13 +12,15 @@ use crate::sys::part_files::PartFiles;
 use crate::tracer::budget::{Budget, Controller};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
+use crate::tracer::flight_recorder::FlightRecorder;
 use crate::tracer::info::entropy;
 use crate::tracer::options::Options;
 use crate::tracer::session::{Session, new_file};
 use crate::tracer::start_error::StartError;
 use crate::tracer::state::State;
 use crate::writer::{
-    ClaimedPart, MakePart, RotationLimits, Series, SeriesParts, SharedFiles, TraceOutput,
+    ClaimedPart, DumpOrder, Dumped, MakePart, RotationLimits, Series, SeriesParts, SharedFiles,
+    Store, TraceOutput,
 };
 
 /// The file that is being written. The writer thread says so when a series goes on.
@@ -35,20 +37,45 @@ impl CurrentFile {
     }
 }
 
+/// What a session is a series for.
+pub(super) enum Parts<'a> {
+    /// The trace goes on in other files.
+    Files(RotationLimits),
+    /// The last parts are kept in memory.
+    Memory(&'a FlightRecorder),
+}
+
+impl Parts<'_> {
+    /// Where they are, and when the next one begins.
+    fn store(&self, options: &Options) -> Result<(Store, RotationLimits), StartError> {
+        match *self {
+            Parts::Files(limits) => {
+                let pattern = OsStr::from_bytes(&options.file);
+                let files = PartFiles::new(pattern, limits.keep).map_err(|error| {
+                    let message = format!("cannot trace into {}: {error}", pattern.display());
+                    StartError::new(Failure::File, message)
+                })?;
+                Ok((Store::Files(SharedFiles::new(files, limits)), limits))
+            }
+            Parts::Memory(recorder) => {
+                let (bytes, age) = (recorder.limits.part_bytes(), recorder.limits.part_time());
+                let limits = RotationLimits { bytes: Some(bytes), age: Some(age), keep: 0 };
+                Ok((Store::Memory(Arc::clone(&recorder.recording)), limits))
+            }
+        }
+    }
+}
+
 /// The first part of a series: its output, and how the series goes on.
 pub(super) fn begin(
     options: &Options,
-    limits: RotationLimits,
+    parts: &Parts<'_>,
     state: &Arc<State>,
     current: &CurrentFile,
 ) -> Result<(CountingOutput, SeriesParts<CountingOutput>), StartError> {
-    let pattern = OsStr::from_bytes(&options.file);
-    let files = PartFiles::new(pattern, limits.keep).map_err(|error| {
-        let message = format!("cannot trace into {}: {error}", pattern.display());
-        StartError::new(Failure::File, message)
-    })?;
+    let (store, limits) = parts.store(options)?;
     let refused = |error| StartError::new(Failure::File, format!("{error}; not tracing"));
-    let series = Series::new(SharedFiles::new(files, limits), limits, series_id());
+    let series = Series::new(store, limits, series_id());
     let claimed: ClaimedPart = series.claim().map_err(refused)?;
     let output: Box<dyn TraceOutput> = Box::new(series.open(&claimed.trace).map_err(refused)?);
     let (options, state, current) = (options.clone(), Arc::clone(state), current.clone());
@@ -98,7 +125,7 @@ impl Session {
         if !self.is_live() {
             return Err(Failure::Off);
         }
-        if self.options.rotation.is_none() {
+        if self.options.rotation.is_none() && self.recorder().is_none() {
             return Err(Failure::Order);
         }
         if rate.is_some() {
@@ -155,5 +182,11 @@ impl Session {
 
     fn controller(&self) -> MutexGuard<'_, Option<Controller>> {
         self.controller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what a recorder has in memory to a directory that is made for it; `None` for the next
+    /// one of its own. [`None`]: the session has ended.
+    pub(crate) fn dump(&self, order: DumpOrder) -> Option<Result<Dumped, String>> {
+        if self.is_live() { self.writer.dump(order) } else { None }
     }
 }

@@ -23,20 +23,24 @@ use crate::sys::write_signals::without_write_signals;
 use crate::tracer::budget::{BudgetKeeper, Controller, CostMeter, SharedController};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
+use crate::tracer::flight_recorder::{self, FlightRecorder, RecorderWatch};
 use crate::tracer::frame_locator::FrameLocator;
 use crate::tracer::info::{entropy, now_us, sidecar_owner, trace_info};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::tracer::registry::{MutatorRegistry, Orphans, SessionStats};
-use crate::tracer::series::{self, CurrentFile};
+use crate::tracer::series::{self, CurrentFile, Parts};
 use crate::tracer::session_clock::SessionClock;
 use crate::tracer::start_error::StartError;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_context::WriterContext;
 use crate::tracer::writer_thread::{Stop, WriterThread};
-use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
+use crate::writer::{DumpReason, IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
+
+/// How long the end of a program waits for what a recorder writes.
+const LONGEST_DUMP: Duration = Duration::from_secs(20);
 
 /// A session. Mutators share it, so that a hook that is running when the session
 /// ends still has everything it needs.
@@ -60,6 +64,8 @@ pub(crate) struct Session {
     pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
     pub(super) writer: WriterThread,
+    /// Of a trace that is kept in memory.
+    recorder: Option<Arc<FlightRecorder>>,
     registry: Arc<Mutex<MutatorRegistry>>,
     /// Chooses the rate, if there is a budget.
     pub(super) controller: SharedController,
@@ -83,6 +89,13 @@ impl Session {
             // Of the bytes of a part.
             options.probes_limit = options.probes_limit.min(bytes / 8);
         }
+        let recorder = match options.recorder {
+            Some(limits) => {
+                options.probes_limit = options.probes_limit.min(limits.part_bytes() / 8);
+                Some(FlightRecorder::new(&options, limits)?)
+            }
+            None => None,
+        };
         let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
         let (stopwatch, clock, start_us) = match forked {
             // The program goes on reading the stopwatch of its parent until now.
@@ -101,18 +114,25 @@ impl Session {
             state.allow_many_rates();
         }
         let current_file = CurrentFile::default();
-        let (out, parts) = match options.rotation {
+        let parts = match &recorder {
+            Some(recorder) => Some(Parts::Memory(recorder)),
+            None => options.rotation.map(Parts::Files),
+        };
+        let (out, parts) = match parts {
             None => {
                 let out = open_output(&options.file, &state)?;
                 let parts = options.budget.map(|_| series::begin_of_one_file(&out)).transpose()?;
                 (out, parts)
             }
-            Some(limits) => {
-                let (out, parts) = series::begin(&options, limits, &state, &current_file)?;
+            Some(parts) => {
+                let (out, parts) = series::begin(&options, &parts, &state, &current_file)?;
                 (out, Some(parts))
             }
         };
-        let output_name = out.name().to_owned();
+        let output_name = match &recorder {
+            Some(recorder) => recorder.pattern(),
+            None => out.name().to_owned(),
+        };
         current_file.set(&output_name);
         let mailbox = Arc::new(Mailbox::new());
         let sidecar = Sidecar::new(
@@ -122,7 +142,8 @@ impl Session {
             options.time_line,
             options.read_heap.clone(),
             options.probes_limit,
-        );
+        )
+        .kept_in(recorder.as_ref().map(|recorder| Arc::clone(&recorder.recording)));
         let orphans = Orphans::new().ok_or(Failure::Memory)?;
         let registry = Arc::new(Mutex::new(MutatorRegistry::new(orphans)));
         let controller = options.budget.map(|budget| Controller::new(budget, options.rate));
@@ -138,6 +159,8 @@ impl Session {
                 Arc::clone(&registry),
                 Arc::clone(&state),
             ),
+            probes: Arc::clone(&probes),
+            recorder: recorder.clone().map(|recorder| RecorderWatch::new(recorder, &options)),
         };
         let first = new_file(out, &options, options.rate, start_us);
         let format = options.format();
@@ -152,6 +175,7 @@ impl Session {
                 let message = format!("cannot start the writer thread: {error}; not tracing");
                 StartError::new(Failure::Thread, message)
             })?;
+        recorder.iter().for_each(FlightRecorder::watch_signals);
         Ok(Arc::new(Session {
             options,
             current_file,
@@ -167,6 +191,7 @@ impl Session {
             channel,
             stopwatch,
             writer,
+            recorder,
             registry,
             controller,
             meter,
@@ -231,9 +256,17 @@ impl Session {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that it writes now.
+    /// The file that it writes now; of a recorder, what those will be called that it writes.
     pub(crate) fn file(&self) -> PathBuf {
-        self.current_file.get()
+        match &self.recorder {
+            Some(recorder) => recorder.pattern().into(),
+            None => self.current_file.get(),
+        }
+    }
+
+    /// What keeps the trace in memory, if it is not written all the time.
+    pub(crate) fn recorder(&self) -> Option<&Arc<FlightRecorder>> {
+        self.recorder.as_ref()
     }
 
     // --- Requests to the writer thread ---
@@ -250,11 +283,18 @@ impl Session {
         self.is_live() && self.pid == std::process::id() && self.writer.flush_signal_safe(longest)
     }
 
+    /// [`Session::dump`] as [`Session::flush_signal_safe`], for signal handlers.
+    pub(crate) fn dump_signal_safe(&self, reason: DumpReason, longest: Duration) -> bool {
+        self.is_live()
+            && self.pid == std::process::id()
+            && self.writer.dump_signal_safe(reason, longest)
+    }
+
     /// Continues in another output. A series goes on by itself, in names of its own:
     /// [`Session::next_part`].
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
         self.check_live()?;
-        if self.options.rotation.is_some() {
+        if self.options.rotation.is_some() || self.recorder.is_some() {
             return Err(Failure::Order);
         }
         let out = open_output(file, &self.state).map_err(StartError::report)?;
@@ -296,12 +336,20 @@ impl Session {
 
     /// The same at the end of the process.
     pub(crate) fn stop_at_exit(&self) -> Result<(), Failure> {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| self.is_live()) {
+            match flight_recorder::reason_at_exit(&recorder.limits) {
+                // What comes of it is told by the writer thread.
+                Some(reason) => _ = self.dump_signal_safe(reason, LONGEST_DUMP),
+                None => flight_recorder::tell_end(recorder),
+            }
+        }
         self.stop_writer(Stop::AtExit)
     }
 
     fn stop_writer(&self, stop: Stop) -> Result<(), Failure> {
         let ended = self.state.end(Failure::Off);
         self.writer.stop(stop);
+        self.recorder.iter().for_each(FlightRecorder::retire);
         if !ended {
             return Err(Failure::Off);
         }
@@ -334,7 +382,10 @@ impl Session {
         let mut stats = self.registry().stats();
         stats.hook_ns = self.state.ticks_ns(stats.totals.hook_ticks);
         stats.cost = self.meter.cost(stats.hook_ns);
-        stats.bytes = self.state.bytes.load(Ordering::Relaxed);
+        stats.bytes = match &self.recorder {
+            Some(recorder) => recorder.recording.bytes(),
+            None => self.state.bytes.load(Ordering::Relaxed),
+        };
         stats.live_blocks += self.by_address.len() as u64;
         stats
     }

@@ -6,15 +6,16 @@ use std::sync::atomic::Ordering;
 
 use heaptap_trace::{Locate, LocationList, WriteError};
 
-use crate::probes::{Sidecar, SidecarClock as _, TraceAt};
+use crate::probes::{Note, ProbeRegistry, Sidecar, SidecarClock as _, TraceAt, text};
 use crate::queue::Part;
 use crate::sampling::Rate;
 use crate::tracer::budget::BudgetKeeper;
+use crate::tracer::flight_recorder::{RecorderWatch, shown};
 use crate::tracer::frame_locator::FrameLocator;
 use crate::tracer::message::say;
 use crate::tracer::session_clock::SessionClock;
 use crate::tracer::state::State;
-use crate::writer::Context;
+use crate::writer::{Context, DumpOrder, DumpReason, Dumped};
 
 /// The session's [`Context`]. Lives on the writer thread.
 pub(crate) struct WriterContext {
@@ -23,6 +24,9 @@ pub(crate) struct WriterContext {
     pub(crate) state: Arc<State>,
     pub(crate) sidecar: Sidecar,
     pub(crate) budget: BudgetKeeper,
+    pub(crate) probes: Arc<ProbeRegistry>,
+    /// Of a trace that is kept in memory.
+    pub(crate) recorder: Option<RecorderWatch>,
 }
 
 impl WriterContext {
@@ -85,6 +89,26 @@ impl Context for WriterContext {
 
     fn is_urgent(&self) -> bool {
         self.sidecar.is_urgent()
+    }
+
+    fn due_dump(&mut self) -> Option<DumpReason> {
+        self.recorder.as_mut().and_then(RecorderWatch::due)
+    }
+
+    fn before_dump(&mut self, order: &DumpOrder) {
+        if let Some(watch) = &self.recorder {
+            let reason = shown(order.reason);
+            let covered = watch.recorder.covered().as_secs_f64();
+            let line = format!("recorder: written ({reason}), with the last {covered:.1} s");
+            self.probes.note(self.clock.ticks(), Note::Log(text(line.as_bytes())));
+        }
+    }
+
+    fn dump(&mut self, order: &DumpOrder) -> Result<Dumped, String> {
+        match &self.recorder {
+            Some(watch) => watch.recorder.dump(order),
+            None => Err("the trace is not kept in memory".into()),
+        }
     }
 
     fn tagged_ended(&mut self, probe: u64) {

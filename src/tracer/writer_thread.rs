@@ -19,7 +19,9 @@ use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
 use crate::tracer::state::State;
 use crate::tracer::writer_context::WriterContext;
-use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, Request, Writer, WriterExit};
+use crate::writer::{
+    DumpOrder, DumpReason, Dumped, IdentifiedBlocks, Mailbox, NewFile, Request, Writer, WriterExit,
+};
 
 /// How long stopping may take: longer than the writer needs for all that fits
 /// the event buffers, and short enough for a file system that hangs.
@@ -94,6 +96,16 @@ impl WriterThread {
     /// thread ended before that.
     pub(crate) fn identify(&self, blocks: Vec<BlockId>) -> Option<IdentifiedBlocks> {
         self.ask(|done| Request::Identify(blocks, done))
+    }
+
+    /// What comes of writing what is kept in memory. `None`: the thread ended before that.
+    pub(crate) fn dump(&self, order: DumpOrder) -> Option<Result<Dumped, String>> {
+        self.ask(|done| Request::Dump(order, done))
+    }
+
+    /// The same without locks or memory, for signal handlers.
+    pub(crate) fn dump_signal_safe(&self, reason: DumpReason, longest: Duration) -> bool {
+        self.mailbox.dump_signal_safe(reason, longest, || self.channel.wake_writer())
     }
 
     fn ask<A>(&self, request: impl FnOnce(Sender<A>) -> Request<CountingOutput>) -> Option<A> {

@@ -26,6 +26,7 @@
 mod block_ids;
 mod context;
 mod drain;
+mod dump;
 mod lane;
 mod lane_stack;
 mod mailbox;
@@ -48,9 +49,10 @@ use crate::writer::drain::{Drained, drain};
 use crate::writer::trace_file::TraceFile;
 
 pub(crate) use crate::writer::context::Context;
+pub(crate) use crate::writer::dump::{DumpOrder, DumpReason, Dumped};
 pub(crate) use crate::writer::mailbox::{Mailbox, Request};
 pub(crate) use crate::writer::output::{TraceOutput, open};
-pub(crate) use crate::writer::series::{ClaimedPart, RotationLimits, Series, SharedFiles};
+pub(crate) use crate::writer::series::{ClaimedPart, RotationLimits, Series, SharedFiles, Store};
 pub(crate) use crate::writer::trace_file::{IdentifiedBlocks, NewFile, ReadParams};
 
 /// Everything the writer thread owns.
@@ -211,6 +213,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         urgent: Option<u64>,
     ) -> Result<Next, WriteError> {
         self.context.observe_time();
+        let last_words = urgent.and_then(|_| self.mailbox.take_last_words());
         let asked = !requests.is_empty() || urgent.is_some();
         let overdue = self.last_flush.elapsed() >= FLUSH_INTERVAL;
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
@@ -223,6 +226,9 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
             self.next_part_if_due()?;
         }
         if let Some(urgent) = urgent {
+            if let Some(reason) = last_words {
+                _ = self.dump(&DumpOrder { reason, directory: None })?;
+            }
             self.flush()?;
             // The process may be about to end. If it does not, `drain` takes this back.
             self.set_completion(Completion::Complete);
@@ -249,12 +255,28 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                         _ = done.send(file.identify(&blocks));
                     }
                 }
+                Request::Dump(order, done) => {
+                    let dumped = self.dump(&order)?;
+                    _ = done.send(dumped);
+                }
                 Request::Stop => next = Next::Stop,
                 Request::StopAtExit => next = Next::StopAtExit,
             }
         }
         self.flush_if_due()?;
+        if let Some(reason) = self.context.due_dump() {
+            _ = self.dump(&DumpOrder { reason, directory: None })?;
+        }
         Ok(next)
+    }
+
+    /// Writes what is kept in memory to files. An error of theirs ends nothing.
+    fn dump(&mut self, order: &DumpOrder) -> Result<Result<Dumped, String>, WriteError> {
+        self.context.before_dump(order);
+        self.flush()?;
+        // What comes next takes it back.
+        self.set_completion(Completion::Complete);
+        Ok(self.context.dump(order))
     }
 
     fn rotate(&mut self, mut new: NewFile<W>) -> Result<(), WriteError> {

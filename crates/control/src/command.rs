@@ -34,6 +34,8 @@ pub enum Command {
     Mark(OsString),
     /// To go on in the next file of a series. Answered by [`Rotated`](crate::Rotated).
     Rotate,
+    /// To write what a flight recorder has in memory. Answered by [`Recorded`](crate::Recorded).
+    Recorder(RecorderRequest),
     /// To sample at this rate from now on, in the next file if the trace is a series of several.
     /// Answered by [`Rotated`](crate::Rotated).
     Rate(f64),
@@ -41,6 +43,13 @@ pub enum Command {
     /// processor time; `None`: to stay at the rate of this moment. Answered by
     /// [`Budgeted`](crate::Budgeted).
     Budget(Option<f64>),
+}
+
+/// What a recorder has in memory, as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecorderRequest {
+    /// An absolute name of a directory that is not there yet; `None` for the recorder's own next one.
+    pub directory: Option<PathBuf>,
 }
 
 /// A trace that is asked for.
@@ -57,6 +66,9 @@ pub struct StartRequest {
     pub rotate: Option<String>,
     /// How many files are kept, the same.
     pub keep: Option<u64>,
+    /// What is kept in memory, as the variable `HEAPTAP_RECORDER` has it, if the trace is not
+    /// written all the time.
+    pub recorder: Option<String>,
     /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
     pub wait: Option<Duration>,
 }
@@ -87,12 +99,13 @@ impl Command {
         "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
         "status",
         "flush",
-        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [wait=SECONDS]",
+        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [recorder=TIME] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
         "rotate",
         "rate R",
         "budget P%",
+        "recorder [DIRECTORY]",
     ];
 
     /// The command in a line, or why there is none.
@@ -105,6 +118,7 @@ impl Command {
             b"start" => return StartRequest::parse(words).map(Command::Start),
             b"stop" => return StopRequest::parse(words).map(Command::Stop),
             b"mark" => return mark(words).map(Command::Mark),
+            b"recorder" => RecorderRequest::parse(&mut words).map(Command::Recorder)?,
             b"status" => Command::Status,
             b"flush" => Command::Flush,
             b"rotate" => Command::Rotate,
@@ -121,6 +135,9 @@ impl Command {
             Some(_) if matches!(command, Command::Budget(_)) => {
                 Err("budget takes one share, or `off`".into())
             }
+            Some(_) if matches!(command, Command::Recorder(_)) => {
+                Err("recorder takes the name of one directory".into())
+            }
             Some(_) => Err(format!("{} takes no arguments", Word(name))),
         }
     }
@@ -136,6 +153,10 @@ impl fmt::Display for Command {
             Command::Stop(request) => write!(f, "stop{request}"),
             Command::Mark(text) => write!(f, "mark {}", words::word(text)),
             Command::Rotate => f.write_str("rotate"),
+            Command::Recorder(RecorderRequest { directory: None }) => f.write_str("recorder"),
+            Command::Recorder(RecorderRequest { directory: Some(directory) }) => {
+                write!(f, "recorder {}", words::word(directory))
+            }
             Command::Rate(rate) => write!(f, "rate {rate}"),
             Command::Budget(Some(percent)) => write!(f, "budget {percent}%"),
             Command::Budget(None) => f.write_str("budget off"),
@@ -149,13 +170,25 @@ fn absolute_file<'a>(
     mut words: impl Iterator<Item = &'a [u8]>,
 ) -> Result<PathBuf, String> {
     let file = words.next().ok_or_else(|| format!("{command} needs the name of a file"))?;
-    let file =
-        words::decode(file).ok_or("in the name of the file, `%` needs two hexadecimal digits")?;
-    let file = PathBuf::from(file);
-    if !file.is_absolute() || file.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err("the name of the file must be absolute".into());
+    absolute("file", file)
+}
+
+/// The absolute name of a file or directory in a word.
+fn absolute(kind: &str, word: &[u8]) -> Result<PathBuf, String> {
+    let name = words::decode(word)
+        .ok_or_else(|| format!("in the name of the {kind}, `%` needs two hexadecimal digits"))?;
+    let name = PathBuf::from(name);
+    if !name.is_absolute() || name.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(format!("the name of the {kind} must be absolute"));
     }
-    Ok(file)
+    Ok(name)
+}
+
+impl RecorderRequest {
+    fn parse<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<RecorderRequest, String> {
+        let directory = words.next().map(|word| absolute("directory", word)).transpose()?;
+        Ok(RecorderRequest { directory })
+    }
 }
 
 /// The text of a mark: one word, or several with a space between them, as they are typed.
@@ -216,13 +249,16 @@ impl StartRequest {
                 request.rotate = Some(when);
             } else if let Some(keep) = number(word, b"keep=") {
                 request.keep = Some(keep);
+            } else if let Some(recorder) = recorder(word).filter(|_| request.recorder.is_none()) {
+                request.recorder = Some(recorder);
             } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
                 request.rate = Some(rate);
             } else {
                 return Err(format!(
                     "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
-                     budget=P% (such as 1%), rotate=WHEN (such as 100MB,24h), keep=N or \
-                     wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
+                     budget=P% (such as 1%), rotate=WHEN (such as 100MB,24h), keep=N, \
+                     recorder=TIME (such as 30s) or wait=SECONDS (up to {MAX_WAIT_SECONDS}, \
+                     also 0.5)",
                     shown(word)
                 ));
             }
@@ -233,12 +269,13 @@ impl StartRequest {
 
 impl fmt::Display for StartRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StartRequest { file, rate, budget, rotate, keep, wait } = self;
+        let StartRequest { file, rate, budget, rotate, keep, recorder, wait } = self;
         write!(f, "{}", words::word(file))?;
         rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
         budget.map_or(Ok(()), |percent| write!(f, " budget={percent}%"))?;
         rotate.as_ref().map_or(Ok(()), |when| write!(f, " rotate={}", words::word(when)))?;
         keep.map_or(Ok(()), |keep| write!(f, " keep={keep}"))?;
+        recorder.as_ref().map_or(Ok(()), |time| write!(f, " recorder={}", words::word(time)))?;
         write_wait(f, *wait)
     }
 }
@@ -274,6 +311,11 @@ fn write_wait(f: &mut fmt::Formatter<'_>, wait: Option<Duration>) -> fmt::Result
 fn rate(word: &[u8]) -> Option<f64> {
     let rate: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     (rate > 0.0 && rate <= 1.0).then_some(rate)
+}
+
+/// What `recorder=` says. Whether it can be one is the plugin's to say.
+fn recorder(word: &[u8]) -> Option<String> {
+    words::decode(word.strip_prefix(b"recorder=")?)?.into_string().ok()
 }
 
 /// As much of a client's word as an error repeats.
@@ -391,6 +433,7 @@ mod tests {
                 budget: Some(0.07),
                 rotate: Some("100MB,24h".into()),
                 keep: Some(7),
+                recorder: Some("30s, 64MiB".to_owned()),
                 wait: Some(Duration::from_millis(1_500)),
             },
         ]
@@ -406,6 +449,8 @@ mod tests {
             Command::Rate(0.3),
             Command::Budget(Some(7.3)),
             Command::Budget(None),
+            Command::Recorder(RecorderRequest::default()),
+            Command::Recorder(RecorderRequest { directory: Some("/a b%".into()) }),
         ];
         for command in snapshots.into_iter().chain(starts).chain(others) {
             assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
@@ -477,6 +522,9 @@ mod tests {
             (b"rate 2", "`2` is no sampling rate"),
             (b"rate nan", "up to 1"),
             (b"rate 1 2", "one number"),
+            (b"recorder x", "absolute"),
+            (b"recorder /x /y", "one directory"),
+            (b"start /x recorder=1s recorder=2s", "nor recorder=TIME"),
             (b"rotate now", "no arguments"),
             (b"snapshot", "needs the name of a file"),
             (b"snapshot relative", "absolute"),

@@ -23,6 +23,7 @@
 
 mod budget;
 pub mod file_name;
+mod recorder;
 mod rotation;
 mod runtimes;
 pub mod table;
@@ -31,12 +32,13 @@ mod value;
 mod variable;
 
 pub use budget::{BUDGETS, budget};
+pub use recorder::Recorder;
 pub use rotation::{MIN_PART, Rotation};
 pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
     BUDGET, DEFAULT_KEEP, DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, JOURNAL, KEEP, LIBRARY,
-    LISTEN, LISTEN_FORKS, MAX_FRAMES, MAX_RATE, MIN_RATE, ONLY, PROBES_LIMIT, RATE, ROTATE, SEED,
-    SNAPSHOT, SNAPSHOT_FILE, TARGET, TEST_VERIFY, TIMELINE, UNWINDER, VARIABLES,
+    LISTEN, LISTEN_FORKS, MAX_FRAMES, MAX_RATE, MIN_RATE, ONLY, PROBES_LIMIT, RATE, RECORDER,
+    ROTATE, SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TEST_VERIFY, TIMELINE, UNWINDER, VARIABLES,
 };
 pub use trigger::{Trigger, TriggerSignal};
 pub use value::{Invalid, Syntax};

@@ -84,6 +84,19 @@ pub const KEEP: Variable = Variable {
     option: Some(RunOption::with_value("keep", "N")),
 };
 
+/// What is kept in memory instead of being written.
+pub const RECORDER: Variable = Variable {
+    name: "HEAPTAP_RECORDER",
+    alias: None,
+    syntax: Syntax::Recorder,
+    default: "the trace is written all the time",
+    meaning: "Keep the last of the trace in memory, and write it when `heaptap recorder` asks, when memory runs \
+              short, when an uncaught exception or a signal ends the program, and at `exit` if that is added",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption::with_value("recorder", "TIME")),
+};
+
 /// The most frames of a backtrace.
 pub const FRAMES: Variable = Variable {
     name: "HEAPTAP_FRAMES",
@@ -280,12 +293,13 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 20] = [
+pub const VARIABLES: [Variable; 21] = [
     FILE,
     RATE,
     BUDGET,
     ROTATE,
     KEEP,
+    RECORDER,
     FRAMES,
     SEED,
     FOLLOW,

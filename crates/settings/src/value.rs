@@ -6,6 +6,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::budget::{self, budget};
+use crate::recorder::Recorder;
 use crate::rotation::Rotation;
 use crate::trigger::Trigger;
 
@@ -40,6 +41,8 @@ pub enum Syntax {
     Rotation,
     /// A share in per cent: see [`budget`](crate::budget()).
     Budget,
+    /// A [`Recorder`].
+    Recorder,
 }
 
 impl fmt::Display for Syntax {
@@ -56,6 +59,7 @@ impl fmt::Display for Syntax {
             Syntax::Triggers => write!(f, "a comma-separated list of {}", Trigger::SYNTAX),
             Syntax::Rotation => f.write_str(Rotation::SYNTAX),
             Syntax::Budget => f.write_str(budget::SYNTAX),
+            Syntax::Recorder => f.write_str(Recorder::SYNTAX),
             Syntax::Names => f.write_str("names of programs, separated by commas"),
         }
     }
@@ -116,6 +120,12 @@ impl Syntax {
         Rotation::parse(value.to_str()?)
     }
 
+    /// The recorder in `value`, if it is one.
+    pub(crate) fn recorder(&self, value: &OsStr) -> Option<Recorder> {
+        let Syntax::Recorder = *self else { return None };
+        Recorder::parse(value.to_str()?)
+    }
+
     /// The names in `value`; `None` if one of them is empty.
     pub(crate) fn names(&self, value: &OsStr) -> Option<Vec<OsString>> {
         let Syntax::Names = *self else { return None };
@@ -134,6 +144,7 @@ impl Syntax {
             Syntax::Names => self.names(value).is_some(),
             Syntax::Rotation => self.rotation(value).is_some(),
             Syntax::Budget => self.budget(value).is_some(),
+            Syntax::Recorder => self.recorder(value).is_some(),
         }
     }
 }

@@ -63,6 +63,12 @@ impl Attached {
         let mut options = Options { file: order.file.clone(), ..self.options.clone() };
         let rotate = order.rotate.as_deref();
         options.rotation = RotationLimits::asked_for(rotate, order.keep, options.rotation)?;
+        if order.recorder.is_some() {
+            if rotate.is_some() {
+                return Err("recorder=TIME keeps the trace in memory: leave rotate=WHEN out".into());
+            }
+            (options.recorder, options.rotation) = (order.recorder, None);
+        }
         match (order.budget, options.budget, order.rate) {
             (Some(share), _, highest) => options.set_budget(share, highest),
             (None, Some(budget), Some(rate)) => options.set_budget(budget.share, Some(rate)),

@@ -3,6 +3,7 @@
 //! - `live_blocks`: what is alive, with its stacks.
 //! - `sidecar`: the file beside a part: what was alive when the part began, and what became later
 //!   of blocks that are not in the part.
+//! - `store`: where the parts are, in files or in memory.
 //! - `records`: reads records while a series is written. A plain trace never comes here.
 //! - here: [`Series`], which goes on from part to part.
 //!
@@ -21,11 +22,11 @@
 mod live_blocks;
 mod records;
 mod sidecar;
+mod store;
 
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use heaptap_trace::{
@@ -33,12 +34,11 @@ use heaptap_trace::{
 };
 
 use crate::sys::file::{FileError, create_series_sidecar};
-use crate::sys::output::Output;
-use crate::sys::part_files::PartFiles;
-use crate::writer::output::TraceOutput;
 use live_blocks::{Birth, LiveBlocks};
 pub(crate) use records::SeriesLane;
 use sidecar::PartSidecar;
+use store::StoredFile;
+pub(crate) use store::{ClaimedPart, PartOutput, SharedFiles, Store};
 
 /// When a new part begins, besides when somebody asks for one, and how much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,131 +89,9 @@ impl RotationLimits {
     }
 }
 
-/// The files of parts, which their outputs share: one that finds the disk full, or would take more
-/// than all files together may have, has the oldest part removed. A series of one file has none.
-#[derive(Clone)]
-pub(crate) struct SharedFiles(Option<Arc<Mutex<BoundedFiles>>>);
-
-struct BoundedFiles {
-    files: PartFiles,
-    /// The most bytes of all parts.
-    most: u64,
-    /// What others write beside the parts, before it is counted: sidecars of probes, which may be
-    /// there twice while they are thinned.
-    reserve: u64,
-    /// So many bytes can be written before all files are counted again.
-    room: u64,
-}
-
-impl BoundedFiles {
-    /// Removes the oldest parts until so many bytes fit.
-    fn make_room(&mut self, bytes: u64) {
-        if let Some(rest) = self.room.checked_sub(bytes) {
-            self.room = rest;
-            return;
-        }
-        let most = self.most.saturating_sub(self.reserve);
-        loop {
-            let there = self.files.all_bytes();
-            if there.saturating_add(bytes) <= most {
-                self.room = most - there - bytes;
-                return;
-            }
-            if !self.files.remove_oldest() {
-                // One part, or those of other processes, have it all.
-                self.room = self.reserve;
-                return;
-            }
-        }
-    }
-}
-
-impl SharedFiles {
-    pub(crate) fn new(files: PartFiles, limits: RotationLimits) -> SharedFiles {
-        let all = |bytes: u64| bytes.saturating_mul(limits.keep as u64);
-        let (most, part) = (limits.bytes.map_or(u64::MAX, all), limits.bytes.unwrap_or(0));
-        let bounded = BoundedFiles { files, most, reserve: part / 4, room: 0 };
-        SharedFiles(Some(Arc::new(Mutex::new(bounded))))
-    }
-
-    fn with_all<A>(&self, with: impl FnOnce(&mut BoundedFiles) -> A) -> Option<A> {
-        let bounded = self.0.as_ref()?;
-        Some(with(&mut bounded.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    fn with<A>(&self, with: impl FnOnce(&mut PartFiles) -> A) -> Option<A> {
-        self.with_all(|bounded| with(&mut bounded.files))
-    }
-
-    /// Whether there was a part that could be removed.
-    fn removes_oldest(&self) -> bool {
-        self.with(|files| files.remove_oldest()).unwrap_or(false)
-    }
-
-    /// Writes a packet, and makes room for it if the disk is full, or the files have as many bytes as
-    /// they may.
-    fn write(&self, out: &mut Output, packet: &[u8]) -> io::Result<usize> {
-        self.with_all(|bounded| bounded.make_room(packet.len() as u64));
-        loop {
-            match out.write(packet) {
-                Err(error) if is_full(&error) && self.removes_oldest() => {}
-                written => return written,
-            }
-        }
-    }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// The trace of a part.
-pub(crate) struct PartOutput {
-    out: Output,
-    files: SharedFiles,
-}
-
-impl Write for PartOutput {
-    fn write(&mut self, packet: &[u8]) -> io::Result<usize> {
-        self.files.write(&mut self.out, packet)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl TraceOutput for PartOutput {
-    fn name(&self) -> &std::ffi::OsStr {
-        self.out.path().as_os_str()
-    }
-
-    fn set_completion(&mut self, completion: heaptap_trace::Completion) {
-        TraceOutput::set_completion(&mut self.out, completion);
-    }
-
-    fn is_file(&self) -> bool {
-        self.out.is_regular()
-    }
-
-    fn was_truncated(&mut self) -> bool {
-        Output::was_truncated(&mut self.out)
-    }
-
-    fn restart(&mut self) -> io::Result<()> {
-        Output::restart(&mut self.out)
-    }
-}
-
-/// A part that was claimed, and whose trace is to be begun.
-pub(crate) struct ClaimedPart {
-    pub(crate) trace: PathBuf,
-    sidecar: Output,
-}
-
 /// A series that is being written.
 pub(crate) struct Series {
-    files: SharedFiles,
+    store: Store,
     pub(crate) limits: RotationLimits,
     id: SeriesId,
     /// When it begins, in microseconds since the epoch; 0 before.
@@ -236,12 +114,14 @@ pub(crate) struct Series {
     /// The id of the next block that is sampled at an earlier rate.
     next_stray: u64,
     part_began: Instant,
+    /// Anything has happened since.
+    part_is_used: bool,
 }
 
 impl Series {
-    pub(crate) fn new(files: SharedFiles, limits: RotationLimits, id: SeriesId) -> Series {
+    pub(crate) fn new(store: Store, limits: RotationLimits, id: SeriesId) -> Series {
         Series {
-            files,
+            store,
             limits,
             id,
             start: 0,
@@ -255,6 +135,7 @@ impl Series {
             first_id: 0,
             next_stray: STRAY_IDS,
             part_began: Instant::now(),
+            part_is_used: false,
         }
     }
 
@@ -262,8 +143,9 @@ impl Series {
     /// rates. Nothing goes on in another file, so it is not noted what is alive.
     pub(crate) fn beside(trace: &Path, id: SeriesId) -> Result<(Series, ClaimedPart), FileError> {
         let sidecar = create_series_sidecar(Path::new(&series_name(trace.as_os_str())))?;
-        let mut series = Series::new(SharedFiles(None), RotationLimits::default(), id);
+        let mut series = Series::new(Store::OneFile, RotationLimits::default(), id);
         series.live = LiveBlocks::of_one_file();
+        let sidecar = StoredFile::File(sidecar);
         Ok((series, ClaimedPart { trace: trace.to_owned(), sidecar }))
     }
 
@@ -281,20 +163,12 @@ impl Series {
 
     /// Claims the files of the next part.
     pub(crate) fn claim(&self) -> Result<ClaimedPart, FileError> {
-        let claimed = self.files.with_all(|bounded| {
-            // The sidecar of probes of the part before is counted from now on.
-            bounded.room = 0;
-            bounded.files.claim(self.limits.bytes)
-        });
-        let none = || Err(FileError::Open(PathBuf::new(), io::ErrorKind::Unsupported.into()));
-        let (trace, sidecar) = claimed.unwrap_or_else(none)?;
-        Ok(ClaimedPart { trace, sidecar })
+        self.store.claim(self.limits.bytes)
     }
 
     /// Makes the trace of a part.
     pub(crate) fn open(&self, trace: &Path) -> Result<PartOutput, FileError> {
-        let out = crate::sys::file::create(trace)?;
-        Ok(PartOutput { out, files: self.files.clone() })
+        self.store.open(trace)
     }
 
     /// Begins a part: writes what is alive into its sidecar. The part before has used so many ids.
@@ -327,30 +201,32 @@ impl Series {
             series_start: self.start,
             first_id,
         };
-        let most = self.limits.most_base();
-        let out = (sidecar, self.files.clone());
+        let most = self.store.most_base().unwrap_or(self.limits.most_base());
+        let out = (sidecar, self.store.clone());
         let sidecar = PartSidecar::begin(out, &head, &self.rates, &self.live, most, locate)
-            .inspect_err(|_| _ = self.files.with(PartFiles::abandon))?;
+            .inspect_err(|_| self.store.abandon())?;
         self.first_id = first_id;
         self.begun += 1;
         self.part_began = Instant::now();
+        self.part_is_used = false;
         Ok((trace, self.sidecar.replace(sidecar)))
     }
 
     /// The part before this one is over.
     pub(crate) fn end_before(&mut self, before: Option<PartSidecar>, time: u64) -> io::Result<()> {
         let ended = before.map_or(Ok(()), |mut sidecar| sidecar.end(time));
-        self.files.with(PartFiles::end_before);
+        self.store.end_before();
         ended
     }
 
     /// Whether it is time for another part.
     pub(crate) fn is_due(&self) -> bool {
         let is_old = self.limits.age.is_some_and(|age| self.part_began.elapsed() >= age);
-        is_old
+        // Of what is in memory, a part in which nothing happens is left only when something does.
+        (is_old && (self.part_is_used || !self.store.is_memory()))
             || self.limits.due_bytes().is_some_and(|due| {
                 let pending = self.sidecar.as_ref().map_or(0, PartSidecar::pending);
-                self.files.with(|files| files.bytes()).unwrap_or(0) + pending as u64 >= due
+                self.store.bytes() + pending as u64 >= due
             })
     }
 
@@ -432,6 +308,7 @@ impl Series {
         if self.live.is_of_one_file() {
             return;
         }
+        self.part_is_used = true;
         self.live.born(&Birth { id, time, lane, block, frames, rate: self.rate });
     }
 
@@ -445,6 +322,7 @@ impl Series {
         locate: &mut impl Locate,
     ) -> u64 {
         let (time, lane, block) = birth;
+        self.part_is_used = true;
         let id = self.next_stray;
         self.next_stray += 1;
         let alive = self.live.born(&Birth { id, time, lane, block, frames, rate });
@@ -462,6 +340,7 @@ impl Series {
 
     /// A block was promoted or collected. `position`: the id of the domain's next allocation.
     fn ended(&mut self, end: End, id: u64, time: u64, domain: u16, position: u64) {
+        self.part_is_used = true;
         match end {
             End::Promote => self.live.promoted(id, time),
             End::Collect => self.live.died(id),

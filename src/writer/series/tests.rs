@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use heaptap_trace::{
@@ -14,6 +14,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::queue::{BlockId, BlockRun, Part, Record};
+use crate::sys::part_files::PartFiles;
 use crate::writer::context::Context;
 use crate::writer::trace_file::{NewFile, TraceFile};
 
@@ -87,7 +88,7 @@ impl Program {
         let files = PartFiles::new(directory.join("s.ctf").as_os_str(), 1000).unwrap();
         let series = {
             let limits = RotationLimits::default();
-            Series::new(SharedFiles::new(files, limits), limits, [7; 16])
+            Series::new(Store::Files(SharedFiles::new(files, limits)), limits, [7; 16])
         };
         let mut series = Box::new(series);
         let claimed = series.claim().unwrap();
@@ -283,7 +284,7 @@ fn all_files_have_no_more_bytes_than_they_may() {
     let place = tempfile::tempdir().unwrap();
     let files = PartFiles::new(place.path().join("s.ctf").as_os_str(), 4).unwrap();
     let limits = RotationLimits { bytes: Some(PART as u64), age: None, keep: 4 };
-    let series = Series::new(SharedFiles::new(files, limits), limits, [7; 16]);
+    let series = Series::new(Store::Files(SharedFiles::new(files, limits)), limits, [7; 16]);
     let bytes = || -> u64 {
         let files = std::fs::read_dir(place.path()).unwrap();
         files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
@@ -291,7 +292,7 @@ fn all_files_have_no_more_bytes_than_they_may() {
     for size in [1, 2, 3, 1, 1, 3, 2, 1, 1, 1, 1] {
         let claimed = series.claim().unwrap();
         let mut out = series.open(&claimed.trace).unwrap();
-        series.files.with(PartFiles::end_before);
+        series.store.end_before();
         for _ in 0..size * 10 {
             out.write_all(&[0; PART / 10]).unwrap();
             assert!(bytes() <= 4 * PART as u64, "{} bytes", bytes());

@@ -22,6 +22,7 @@ mod next_part;
 mod probes;
 mod ps;
 mod recode;
+mod recorder;
 mod report;
 mod run;
 mod serve;
@@ -66,6 +67,7 @@ verbs! {
     next_part::Rotate,
     next_part::Rate,
     next_part::Budget,
+    recorder::Recorder,
     heap::Heap,
     heap_diff::HeapDiff,
     report::Report,

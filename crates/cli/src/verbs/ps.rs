@@ -31,7 +31,8 @@ Exit status:
   2  a wrong call")]
 pub(crate) struct Ps {
     /// Print an array of objects: pid, program, version, runtime, state, rate, budget, cost, file, bytes,
-    /// samples, lost, snapshots, sessions; or pid and error
+    /// samples, lost, covered (the seconds that a recorder has in memory), snapshots, sessions; or pid
+    /// and error
     #[arg(long)]
     json: bool,
 }
@@ -96,7 +97,10 @@ fn row(pid: u32, status: &Result<Status, AskError>) -> [String; 11] {
         Ok(status) => {
             let Status { program, runtime, state, trace, .. } = status;
             let (program, runtime) = (shown(program), shown(OsStr::new(runtime)));
-            let state = shown(OsStr::new(state));
+            let state = match (&**state, status.covered) {
+                ("recording", covered) => format!("recording {covered:.0} s"),
+                (state, _) => shown(OsStr::new(state)),
+            };
             let none = || "-".to_owned();
             let [rate, budget, cost, size, samples, lost] = if trace.as_os_str().is_empty() {
                 ["-"; 6].map(String::from)
@@ -144,6 +148,7 @@ fn as_json(listed: &Listed) -> Value {
             "bytes": status.bytes,
             "samples": status.samples,
             "lost": status.lost,
+            "covered": status.covered,
             "snapshots": status.snapshots,
             "sessions": status.sessions,
         }),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use heaptap_control::{Command, StartRequest, Started};
-use heaptap_settings::{self as settings, RATE, Rotation};
+use heaptap_settings::{self as settings, RATE, Recorder, Rotation};
 
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::print;
@@ -27,6 +27,7 @@ use crate::text::escape;
   heaptap start server -o leak.ctf --budget 1%
   heaptap start server -o traces/server.ctf --rotate 100MB,24h --keep 20
   heaptap start 4711 -o '/var/tmp/%e-%p.ctf' --timeout 60
+  heaptap start 4711 -o /var/tmp/server.ctf --recorder 30s
 
 Exit status:
   0  the trace has begun
@@ -62,6 +63,10 @@ pub(crate) struct Start {
     /// Default: that of the program's settings, 20
     #[arg(long, value_name = "N", value_parser = keep)]
     keep: Option<u64>,
+    /// Keep the last of the trace in memory, and write it when `heaptap recorder` asks, or the program
+    /// dies: as `heaptap run --recorder`
+    #[arg(long, value_name = "TIME", value_parser = recorder)]
+    recorder: Option<String>,
 
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
     /// 3600
@@ -89,6 +94,12 @@ fn keep(text: &str) -> Result<u64, String> {
     settings::KEEP.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
 }
 
+/// What is kept in memory, as it is typed.
+fn recorder(text: &str) -> Result<String, String> {
+    let parsed = Recorder::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::RECORDER.syntax))
+}
+
 impl Start {
     pub(crate) fn run(&self) -> VerbResult {
         let process = running::find(&self.pid)?;
@@ -99,6 +110,7 @@ impl Start {
             budget: self.budget,
             rotate: self.rotate.clone(),
             keep: self.keep,
+            recorder: self.recorder.clone(),
             wait: Some(self.timeout),
         };
         let command = Command::Start(request);

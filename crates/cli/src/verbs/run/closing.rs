@@ -37,6 +37,10 @@ pub(super) struct EndedRun<'a> {
     pub(super) is_series: bool,
     /// What each may cost, as it was asked for.
     pub(super) budget: Option<f64>,
+    /// Each trace is kept in memory.
+    pub(super) is_recorded: bool,
+    /// The program was killed.
+    pub(super) is_killed: bool,
 }
 
 impl EndedRun<'_> {
@@ -46,6 +50,10 @@ impl EndedRun<'_> {
         match processes {
             [] => untraced::message(self.program, self.only, journal).iter().for_each(|it| say(it)),
             _ if quiet && journal.is_complete() => {}
+            _ if self.is_recorded => {
+                let lines = processes.iter().filter_map(|it| line_of_recorder(it, self.is_killed));
+                return lines.for_each(|line| say(&line));
+            }
             _ if self.is_series => {
                 processes.iter().for_each(|process| say(&line_of_series(process)));
                 self.cost(processes).iter().for_each(|line| say(line));
@@ -238,6 +246,39 @@ fn line_of_series(process: &Process) -> String {
         End::Abrupt => "ended abruptly: the last moments are missing".into(),
     };
     format!("a series of files in {name}: {end}; for details: heaptap report {name}")
+}
+
+/// The line of a trace that was kept in memory. What was written by itself has been named by the
+/// library, also before a signal that can be caught.
+fn line_of_recorder(process: &Process, is_killed: bool) -> Option<String> {
+    let name = escape::path(&process.file);
+    let pid = process.pid;
+    let asking = format!(
+        "`heaptap recorder {pid}` asks for it while the program runs, and --recorder TIME,exit at its \
+         end"
+    );
+    Some(match &process.end {
+        End::Orderly(counted) | End::WriteFailed(counted) => {
+            let taken = count(counted.samples, "sample", "samples");
+            match counted.bytes {
+                0 => format!("{taken} taken, and nothing written by the recorder: {asking}"),
+                written => {
+                    format!(
+                        "{taken} taken; the recorder has written {} to {name}",
+                        bytes(written as f64)
+                    )
+                }
+            }
+        }
+        End::Flushed => {
+            format!("ended by _exit or exec, for which the recorder writes nothing: {asking}")
+        }
+        End::Abrupt if is_killed => format!(
+            "the program was killed, before which the recorder could write nothing: what was written \
+             earlier is in {name}"
+        ),
+        End::Abrupt => return None,
+    })
 }
 
 /// The line of a trace that could not be written to its end: no total is known.

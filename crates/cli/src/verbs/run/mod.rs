@@ -39,6 +39,7 @@ use crate::text::escape;
   heaptap run --listen -- ./server
   heaptap run --budget 1% -o trace.ctf -- ./server
   heaptap run --rotate 100MB,24h --keep 20 -o traces/server.ctf -- ./server
+  heaptap run --recorder 30s -o traces/server.ctf -- ./server
 
 Exit status:
   0    the program's own status, whatever it is
@@ -66,6 +67,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", value_parser = keep, requires = "rotate")]
     #[arg(help = format!("{}. Default: {}", help_of(&settings::KEEP), settings::KEEP.default))]
     keep: Option<u64>,
+
+    #[arg(long, value_name = "TIME", value_parser = recorder, conflicts_with_all = ["rotate", "keep", "listen"])]
+    #[arg(help = help_of(&settings::RECORDER))]
+    recorder: Option<String>,
 
     #[arg(long, value_name = "N", value_parser = frames)]
     #[arg(help = format!("{}. {FRAMES_TIP}", help_of(&settings::FRAMES)))]
@@ -151,7 +156,8 @@ fn help_of(variable: &Variable) -> String {
         | Syntax::Integer { .. }
         | Syntax::Triggers
         | Syntax::Rotation
-        | Syntax::Budget => {
+        | Syntax::Budget
+        | Syntax::Recorder => {
             format!("{} ({})", variable.meaning, variable.syntax)
         }
     }
@@ -188,6 +194,12 @@ fn budget(text: &str) -> Result<String, String> {
 fn rotation(text: &str) -> Result<String, String> {
     let parsed = Rotation::parse(text);
     parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::ROTATE.syntax))
+}
+
+/// What is kept in memory, as it is typed.
+fn recorder(text: &str) -> Result<String, String> {
+    let parsed = settings::Recorder::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::RECORDER.syntax))
 }
 
 fn probes_limit(text: &str) -> Result<u64, String> {
@@ -258,6 +270,8 @@ impl Run {
                 rate: self.first_rate(),
                 is_series: self.is_series(),
                 budget: self.share(),
+                is_recorded: self.is_recorded(),
+                is_killed: status.signal() == Some(libc::SIGKILL),
             };
             run.print(&said, self.quiet);
         }
@@ -292,6 +306,12 @@ impl Run {
         self.rotate.is_some() || rotation.is_ok_and(|rotation| rotation.is_some())
     }
 
+    /// Whether the trace is kept in memory.
+    fn is_recorded(&self) -> bool {
+        let recorder = settings::RECORDER.find_recorder(|name| std::env::var_os(name));
+        self.recorder.is_some() || recorder.is_ok_and(|recorder| recorder.is_some())
+    }
+
     /// The names of the files that the program is to write.
     fn files(&self) -> Result<Files, Failure> {
         let trace = trace_name::resolve("-o", &self.output)?;
@@ -314,6 +334,7 @@ impl Run {
                 "budget" => self.budget.is_none(),
                 "rotate" => self.rotate.is_none(),
                 "keep" => self.keep.is_none(),
+                "recorder" => self.recorder.is_none(),
                 "only" => self.only.is_empty(),
                 "seed" => self.seed.is_none(),
                 "snapshot" => self.snapshot.is_empty(),
@@ -372,6 +393,7 @@ impl Run {
             (settings::BUDGET, self.budget.clone().map(OsString::from)),
             (settings::ROTATE, self.rotate.clone().map(OsString::from)),
             (settings::KEEP, number(self.keep)),
+            (settings::RECORDER, self.recorder.clone().map(OsString::from)),
             (settings::JOURNAL, traced(journal)),
             (settings::FOLLOW, flag(self.follow)),
             (settings::ONLY, only),
