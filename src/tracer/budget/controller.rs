@@ -129,6 +129,9 @@ const MILLISECOND: f64 = 1e6;
 const SAVINGS: f64 = 5.0 * SECOND;
 const DEBTS: f64 = 30.0 * SECOND;
 
+/// A debt is paid within about so much of it.
+const PATIENCE: f64 = 10.0 * SECOND;
+
 /// A window takes at least so much of the program's processor time, and until so much may have
 /// been spent; or so much time of the wall, if the program computes little.
 const WINDOW: f64 = SECOND;
@@ -282,10 +285,10 @@ impl Controller {
         Some(if steps == 0.0 { self.place } else { self.place.floor() - steps })
     }
 
-    /// How much of what the present earns is aimed at.
+    /// How much of what the present earns is aimed at: the less, the greater the debt.
     fn appetite(&self) -> f64 {
-        let share = self.budget.share;
-        if self.credit < -share * SECOND { 0.7 } else { 1.0 }
+        let debt = -self.credit / self.budget.share;
+        (1.0 - debt / PATIENCE).clamp(0.25, 1.0)
     }
 
     /// The first place on the grid below the rate times this factor.
