@@ -249,8 +249,12 @@ typedef struct heaptap_options {
    * limit for a file the next one begins with `heaptap_tracer_next_part` only. Default, if
    * there is one: 20. If all three are 0 the trace is one file. */
   uint32_t keep;
+  /* What the trace may cost, by the processor time of the program: 0.01 for one per cent, from 0.0001
+   * to 0.5. The rate then changes as the program does, up to `rate`, whose default is then 0.01. 0:
+   * the rate stays as it is. */
+  double budget;
   /* Must be zero. */
-  uint8_t reserved[48];
+  uint8_t reserved[40];
 } heaptap_options;
 
 /* The top of the managed stack. Its layout never changes. */
@@ -326,8 +330,12 @@ typedef struct heaptap_stats {
   uint64_t hook_ns;
   /* Sampled blocks not known to be dead. */
   uint64_t live_blocks;
+  /* Processor time of the threads of this library, in nanoseconds. Exact. */
+  uint64_t threads_ns;
+  /* Processor time of the program: of the process without `threads_ns` and `hook_ns`. */
+  uint64_t program_ns;
   /* Zero. */
-  uint64_t reserved[4];
+  uint64_t reserved[2];
 } heaptap_stats;
 
 /* Returns the number of a probe. Called on a thread of heaptap, on which all signals are blocked,
@@ -528,7 +536,7 @@ heaptap_status heaptap_tracer_start(const struct heaptap_options *options,
  * `HEAPTAP_STATUS_NOT_ASKED` if it does not.
  *
  * `HEAPTAP` (or `MEMTRACE`) is the file and asks for the trace, `HEAPTAP_RATE`
- * (or `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
+ * (or `MEMTRACE_RATE`) the rate, `HEAPTAP_BUDGET` the budget, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
  * most frames in a backtrace. Each replaces the value in `options`. Otherwise
  * like `heaptap_tracer_start`.
  *

@@ -44,9 +44,9 @@ pub unsafe extern "C" fn heaptap_tracer_start(
 /// `HEAPTAP_STATUS_NOT_ASKED` if it does not.
 ///
 /// `HEAPTAP` (or `MEMTRACE`) is the file and asks for the trace, `HEAPTAP_RATE`
-/// (or `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
-/// most frames in a backtrace, `HEAPTAP_BUDGET` the budget. Each replaces the value in
-/// `options`. Otherwise like `heaptap_tracer_start`.
+/// (or `MEMTRACE_RATE`) the rate, `HEAPTAP_BUDGET` the budget, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
+/// most frames in a backtrace. Each replaces the value in `options`. Otherwise
+/// like `heaptap_tracer_start`.
 ///
 /// If `HEAPTAP_TIMELINE` is 1, figures of the process are recorded over time beside the trace.
 /// `HEAPTAP_PROBES_LIMIT` is how large the file of probes and time line may become.

@@ -23,6 +23,11 @@ pub(crate) fn of_process() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
+/// The same of the calling thread.
+pub(crate) fn of_this_thread() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
 /// The same of our own threads. It may be too low by what a thread took that just ends.
 pub(crate) fn of_our_threads() -> u64 {
     let running = RUNNING.iter().map(|place| place.load(Ordering::Relaxed));
@@ -58,7 +63,7 @@ impl CountedThread {
 
 impl Drop for CountedThread {
     fn drop(&mut self) {
-        let took = read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
+        let took = of_this_thread();
         if let Some(place) = self.place {
             place.store(FREE, Ordering::Relaxed);
         }

@@ -4,13 +4,14 @@
 //!
 //! - `failure`, `message`, `start_error`, `options`, `environment`: the basis; what the user
 //!   chose.
-//! - `state`, `counters`, `labels`, `stopwatch`, `info`: facts of a session that
+//! - `state`, `counters`, `cost`, `labels`, `stopwatch`, `info`: facts of a session that
 //!   its parts share.
 //! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
 //!   sampled block to records in the mutator's event buffer.
+//! - `registry`: the mutators. `budget`: a bound for what tracing costs, kept on the writer thread.
 //! - `part_code_cache`, `frame_locator`, `session_clock`, `writer_context`: what the writer thread needs
 //!   of the session.
-//! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
+//! - `counting_output`, `writer_thread`, `session`: the session, with
 //!   its writer thread and the list of its mutators. `series`: going on from file to file.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
@@ -26,6 +27,7 @@
 
 mod backtraces;
 mod budget;
+mod cost;
 mod counters;
 mod counting_output;
 mod environment;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::blocks::Generations;
-use crate::tracer::budget::Cost;
+use crate::tracer::cost::Cost;
 use crate::tracer::counters::{Counters, Totals};
 
 /// The mutators of a session, those that ended included.

@@ -31,12 +31,7 @@ pub(crate) struct WriterContext {
 
 impl WriterContext {
     /// Runs `with` on the sidecar of this file, now. An error is reported to the user.
-    fn with_sidecar(
-        &mut self,
-        file: &OsStr,
-        start_us: u64,
-        with: impl FnOnce(&mut Sidecar, TraceAt<'_>, &mut SessionClock) -> Result<(), String>,
-    ) {
+    fn with_sidecar(&mut self, file: &OsStr, start_us: u64, with: WithSidecar) {
         let WriterContext { clock, sidecar, state, .. } = self;
         let now = clock.ticks();
         let trace = TraceAt { file, start_us, now, observes: state.is_live() };
@@ -45,6 +40,8 @@ impl WriterContext {
         }
     }
 }
+
+type WithSidecar = fn(&mut Sidecar, TraceAt<'_>, &mut SessionClock) -> Result<(), String>;
 
 impl Locate for WriterContext {
     fn locate(&mut self, code: u64, list: &mut LocationList) {
@@ -80,7 +77,11 @@ impl Context for WriterContext {
     }
 
     fn flushed(&mut self, output: &OsStr, start_time: u64) {
-        self.with_sidecar(output, start_time, Sidecar::tick);
+        if self.is_urgent() || self.budget.time_line_is_due() {
+            let before = self.budget.begin_time_line();
+            self.with_sidecar(output, start_time, Sidecar::tick);
+            self.budget.end_time_line(before);
+        }
     }
 
     fn ended(&mut self, output: &OsStr, start_time: u64) {

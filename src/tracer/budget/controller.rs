@@ -13,9 +13,9 @@
 //! - **Steady.** Between the share at which the rate falls and that at which it rises lies a
 //!   factor of 1.9, and a step is one of 1.4.
 //!
-//! What our threads take while nothing is sampled (they wake to look) depends on no rate. It
-//! counts, but at least a quarter of the budget is left to samples: otherwise a program that does
-//! next to nothing would have none.
+//! What our threads take while nothing is sampled (they wake to look), and the hooks of collections,
+//! depend on no rate. They count, but at least a quarter of the budget is left to samples: otherwise
+//! a program that does next to nothing would have none.
 
 use crate::sampling::Rate;
 
@@ -129,6 +129,9 @@ const MILLISECOND: f64 = 1e6;
 const SAVINGS: f64 = 5.0 * SECOND;
 const DEBTS: f64 = 30.0 * SECOND;
 
+/// A debt is paid within about so much of it.
+const PATIENCE: f64 = 10.0 * SECOND;
+
 /// A window takes at least so much of the program's processor time, and until so much may have
 /// been spent; or so much time of the wall, if the program computes little.
 const WINDOW: f64 = SECOND;
@@ -149,7 +152,7 @@ const ROOM: f64 = 1.05;
 
 /// The cost of a sample in nanoseconds: before anything is known, and how far it may be believed.
 const SAMPLE_COST: f64 = 2_000.0;
-const SAMPLE_COSTS: std::ops::RangeInclusive<f64> = 300.0..=100_000.0;
+const SAMPLE_COSTS: std::ops::RangeInclusive<f64> = 300.0..=1_000_000.0;
 
 /// Chooses the rate.
 #[derive(Debug)]
@@ -166,8 +169,30 @@ pub(crate) struct Controller {
     credit: f64,
     /// Of a sample, by experience.
     sample_cost: f64,
-    /// What a second of the wall costs in which next to nothing is sampled.
-    idle_cost: f64,
+    base: BaseCost,
+}
+
+/// What tracing costs apart from samples: our threads look by the wall clock, and the hooks of
+/// collections run as often as the program collects. By experience, in nanoseconds for each
+/// nanosecond of either.
+#[derive(Clone, Copy, Debug, Default)]
+struct BaseCost {
+    by_wall: f64,
+    by_program: f64,
+}
+
+impl BaseCost {
+    fn of(self, spent: &Spent) -> f64 {
+        self.by_wall * spent.wall + self.by_program * spent.program
+    }
+
+    /// Learns of what was spent when next to nothing was sampled: normalised least mean squares.
+    fn learn(&mut self, spent: &Spent, cost: f64) {
+        let Spent { wall, program, .. } = *spent;
+        let step = 0.05 * (cost - self.of(spent)) / (wall * wall + program * program);
+        self.by_wall = (self.by_wall + step * wall).max(0.0);
+        self.by_program = (self.by_program + step * program).max(0.0);
+    }
 }
 
 impl Controller {
@@ -182,7 +207,7 @@ impl Controller {
             window: Spent::default(),
             credit: 0.0,
             sample_cost: SAMPLE_COST,
-            idle_cost: 0.0,
+            base: BaseCost::default(),
         }
     }
 
@@ -200,8 +225,7 @@ impl Controller {
         // Not by what it costs whether it counts: that would choose the expensive moments.
         if spent.samples <= FEW_SAMPLES && spent.wall > 10.0 * MILLISECOND {
             let of_samples = spent.samples * self.sample_cost;
-            let idle = (spent.cost - of_samples).max(0.0) / spent.wall * SECOND;
-            self.idle_cost += (idle - self.idle_cost) * 0.05;
+            self.base.learn(&spent, (spent.cost - of_samples).max(0.0));
         }
         self.window.add(spent);
         let next = self.after_burst(spent).or_else(|| self.after_window())?;
@@ -234,14 +258,15 @@ impl Controller {
         if !overspent && !is_long {
             return None;
         }
-        let fixed = self.idle_cost * wall / SECOND;
+        let fixed = self.base.of(&self.window);
         let is_clear = fixed < cost / 2.0;
         // What is left of a small difference says nothing.
         let variable = if is_clear { cost - fixed } else { samples * self.sample_cost };
         if is_clear && samples >= 100.0 {
-            let (low, high) = (*SAMPLE_COSTS.start(), *SAMPLE_COSTS.end());
+            // The first samples find locations, which takes long: only repetition is believed.
+            let (low, high) = (self.sample_cost / 1.5, self.sample_cost * 1.5);
             let seen = (variable / samples).clamp(low, high);
-            self.sample_cost += (seen - self.sample_cost) * 0.3;
+            self.sample_cost = seen.clamp(*SAMPLE_COSTS.start(), *SAMPLE_COSTS.end());
         }
         let aim = (share * program * self.appetite() - fixed).max(share * program / 4.0);
         if variable > TOO_MUCH * aim {
@@ -260,10 +285,10 @@ impl Controller {
         Some(if steps == 0.0 { self.place } else { self.place.floor() - steps })
     }
 
-    /// How much of what the present earns is aimed at.
+    /// How much of what the present earns is aimed at: the less, the greater the debt.
     fn appetite(&self) -> f64 {
-        let share = self.budget.share;
-        if self.credit < -share * SECOND { 0.7 } else { 1.0 }
+        let debt = -self.credit / self.budget.share;
+        (1.0 - debt / PATIENCE).clamp(0.25, 1.0)
     }
 
     /// The first place on the grid below the rate times this factor.
