@@ -13,8 +13,8 @@ use std::ffi::{OsStr, OsString, c_int};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::sys::fatal_signals;
@@ -24,7 +24,6 @@ use crate::sys::recording::{DirectoryName, NewDirectory, Recording, WrittenParts
 use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
-use crate::tracer::process;
 use crate::tracer::start_error::StartError;
 use crate::writer::{DumpOrder, DumpReason, Dumped};
 
@@ -68,7 +67,12 @@ pub(crate) struct FlightRecorder {
     /// The handler's, which may not have memory of its own. For the thread that has set
     /// `last_words` to [`BY_HANDLER`].
     room: UnsafeCell<DirectoryName>,
+    /// Has the writer thread write it, within so much time. Async-signal-safe.
+    ask_writer: OnceLock<AskWriter>,
 }
+
+/// See [`FlightRecorder::watch_signals`].
+type AskWriter = Box<dyn Fn(DumpReason, Duration) -> bool + Send + Sync>;
 
 // SAFETY: `room` is used by one thread, once.
 unsafe impl Sync for FlightRecorder {}
@@ -137,6 +141,7 @@ impl FlightRecorder {
             written: AtomicU64::new(0),
             last_words: AtomicU32::new(NOBODY),
             room: UnsafeCell::new(DirectoryName::new()),
+            ask_writer: OnceLock::new(),
         }))
     }
 
@@ -157,11 +162,12 @@ impl FlightRecorder {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// From now on it is written when a signal ends the program.
-    pub(super) fn watch_signals(self: &Arc<Self>) {
-        let before = CURRENT.swap(Arc::into_raw(Arc::clone(self)).cast_mut(), Ordering::SeqCst);
-        // In a forked child that of the parent, whose memory is not there. Else there was none.
-        let _ = before;
+    /// From now on it is written when a signal ends the program. `ask_writer` has the writer thread
+    /// do it, within so much time, and is async-signal-safe.
+    pub(super) fn watch_signals(self: &Arc<Self>, ask_writer: AskWriter) {
+        let _ = self.ask_writer.set(ask_writer);
+        // The one before is that of a parent, in a forked child, and belongs to the parent's memory.
+        CURRENT.store(Arc::into_raw(Arc::clone(self)).cast_mut(), Ordering::SeqCst);
         fatal_signals::install(last_work);
     }
 
@@ -277,7 +283,7 @@ fn last_work(signal: c_int) {
     // SAFETY: NULL, or a recorder of which this process keeps a reference while a signal ends it.
     let Some(recorder) = (unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }) else { return };
     let reason = DumpReason::Signal(signal);
-    if process::dump_signal_safe(reason, LONGEST_BEGIN) {
+    if recorder.ask_writer.get().is_some_and(|ask| ask(reason, LONGEST_BEGIN)) {
         return;
     }
     if recorder.take_last_words(BY_HANDLER) {
