@@ -253,8 +253,16 @@ typedef struct heaptap_options {
    * to 0.5. The rate then changes as the program does, up to `rate`, whose default is then 0.01. 0:
    * the rate stays as it is. */
   double budget;
+  /* The trace is kept in memory, of which this many of the last seconds, and written to a
+   * directory of files when the command `recorder` asks for it (`heaptap_control_command`), when
+   * memory runs short, or when a signal ends the process that has no handler. At most 604,800.
+   * Not together with the limits of a series. 0: the trace is written all the time. */
+  uint32_t recorder_seconds;
+  /* The most memory of a recorder, in MiB, from 8 to 16,384. Default: 64. Less time is kept if it
+   * does not fit. */
+  uint32_t recorder_mib;
   /* Must be zero. */
-  uint8_t reserved[40];
+  uint8_t reserved[32];
 } heaptap_options;
 
 /* The top of the managed stack. Its layout never changes. */
@@ -543,6 +551,7 @@ heaptap_status heaptap_tracer_start(const struct heaptap_options *options,
  * If `HEAPTAP_TIMELINE` is 1, figures of the process are recorded over time beside the trace.
  * `HEAPTAP_PROBES_LIMIT` is how large the file of probes and time line may become.
  * `HEAPTAP_ROTATE` makes the trace a series of files, of which `HEAPTAP_KEEP` are kept.
+ * `HEAPTAP_RECORDER` keeps the trace in memory until it is asked for, or the process dies.
  * If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
  * snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
  * a trace. Starts a thread for each of the first two. */

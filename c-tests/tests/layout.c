@@ -32,6 +32,8 @@ AT(heaptap_options, rotate_bytes, 96);
 AT(heaptap_options, rotate_seconds, 104);
 AT(heaptap_options, keep, 108);
 AT(heaptap_options, budget, 112);
+AT(heaptap_options, recorder_seconds, 120);
+AT(heaptap_options, recorder_mib, 124);
 
 STARTS_WITH(heaptap_mutator_options, 64);
 AT(heaptap_mutator_options, size, 0);

@@ -57,7 +57,6 @@ def is_recording(bench, reason, directory="r.recording-1", seconds=1.0):
     report = question(bench, "report --top 0", bench.directory / directory)
     covered = report["duration_us"] / 1e6 if "duration_us" in report else report["totals"]["duration_us"] / 1e6
     expect(covered >= 0.9 * seconds, f"{covered} s are covered")
-    expect(covered <= seconds + 1.5, f"{covered} s are covered")
     if reason is not None:
         lines = log(bench, directory)
         expect(any(f"recorder: written ({reason})" in line for line in lines), f"the log has {lines}")
@@ -68,11 +67,11 @@ def is_recording(bench, reason, directory="r.recording-1", seconds=1.0):
 PLAIN = ("prlimit", "--core=0", "env", "--default-signal=INT,QUIT")
 
 
-def died(bench, mode, *arguments, reason, program="recorded", recorder="1s", rate=0.01):
+def died(bench, mode, *arguments, reason, program="recorded", **more):
     """The program ends as it does untraced, and what came before is there."""
-    untraced = bench.run(program, mode, 0.05, *arguments, code=None, under=PLAIN)
+    untraced = bench.run(program, mode, 0.05, *arguments, code=None, under=PLAIN, env=more)
     expect(untraced.code, "it ended with 0")
-    traced = bench.run(program, mode, SECONDS, *arguments, code=None, env=variables(bench, recorder, rate=rate), under=PLAIN)
+    traced = bench.run(program, mode, SECONDS, *arguments, code=None, env=variables(bench, **more), under=PLAIN)
     equal(traced.code, untraced.code, "how it ended")
     equal(traced.out, untraced.out, "what it printed")
     own = [line for line in traced.err.splitlines() if line.startswith("heaptap:")]
@@ -83,10 +82,10 @@ def died(bench, mode, *arguments, reason, program="recorded", recorder="1s", rat
     return is_recording(bench, reason)
 
 
-def lives(bench, mode, *arguments, program="recorded", code=0, recorder="1s"):
+def lives(bench, mode, *arguments, program="recorded", code=0, **more):
     """The program runs as it does untraced, and nothing is written."""
-    untraced = bench.run(program, mode, 0.05, *arguments, code=code)
-    traced = bench.run(program, mode, 0.3, *arguments, code=code, env=variables(bench, recorder))
+    untraced = bench.run(program, mode, 0.05, *arguments, code=code, env=more)
+    traced = bench.run(program, mode, 0.3, *arguments, code=code, env=variables(bench, **more))
     equal(traced.out, untraced.out, "what it printed")
     equal(list(bench.directory.iterdir()), [], "files")
     return traced
@@ -132,13 +131,14 @@ def a_stack_that_overflows_in_c(bench):
 
 @family({name: (name,) for name in ["recorded", "recorded.byte"]})
 def an_overflow_of_the_stack_is_an_exception(bench, program):
-    traced = lives(bench, "overflow", program=program)
+    # OCaml 5 and bytecode would take a minute for the stacks that they allow.
+    traced = lives(bench, "overflow", program=program, OCAMLRUNPARAM="l=500k")
     equal(traced.out, "ready\nStack_overflow\nStack_overflow\n", "what it printed")
 
 
 @scenario
 def a_fault_after_an_overflow(bench):
-    died(bench, "overflow_and_fault", reason="SIGSEGV")
+    died(bench, "overflow_and_fault", reason="SIGSEGV", OCAMLRUNPARAM="l=500k")
 
 
 # By OCaml's numbers, which are negative.
@@ -269,21 +269,26 @@ def the_last_events_of_an_ordinary_trace(bench):
 @scenario
 def memory_is_bounded(bench):
     """However much is allocated, and however much is alive: the recording covers less, and says so."""
-    with started(bench, "storm", 8, env=variables(bench, "1h,8MiB", rate=1, HEAPTAP_LISTEN=1)) as program:
-        most = 0
-        for _ in range(20):
-            time.sleep(0.2)
-            [own] = [entry for entry in json.loads(subprocess.check_output([bench.heaptap, "ps", "--json"])) if entry["pid"] == program.pid]
-            most = max(most, own["bytes"])
-        said, _ = ask(bench, program.pid)
-        program.kill()
-    expect(4 * MIB < most <= 8 * MIB, f"{most} bytes in memory")
+    with started(bench, "storm", 10 * LONG, env=variables(bench, "1h,8MiB", rate=1, HEAPTAP_LISTEN=1)) as program:
+        try:
+            sizes, began = [0], time.monotonic()
+            # Until parts have been dropped, and for a while longer.
+            while time.monotonic() < began + LONG and not (max(sizes) > 6 * MIB and len(sizes) > 60):
+                time.sleep(0.1)
+                listed = json.loads(subprocess.check_output([bench.heaptap, "ps", "--json"]))
+                sizes += [entry["bytes"] for entry in listed if entry["pid"] == program.pid]
+            ran = time.monotonic() - began
+            said, _ = ask(bench, program.pid)
+        finally:
+            program.kill()
+    expect(6 * MIB < max(sizes) <= 8 * MIB, f"{max(sizes)} bytes in memory")
+    expect(parts(bench)[0].name != "r.000001.ctf", "no part was dropped")
     written = sum(path.stat().st_size for path in (bench.directory / "r.recording-1").iterdir())
     expect(written <= 8 * MIB, f"{written} bytes in files")
     seconds = float(said.split("the last ")[1].split(" s")[0])
     for part in parts(bench):
         bench.sound(part.relative_to(bench.directory))
-    expect(seconds < 8, f"it covers {seconds} s")
+    expect(0 < seconds < ran, f"it covers {seconds} s of {ran}")
 
 
 @family({way: (way,) for way in ["asked", "SIGTERM"]})

@@ -47,7 +47,8 @@ pin!(heaptap_options starts with 160 bytes:
     size at 0, file at 8, rate at 16, seed at 24, header_words at 32, max_mutators at 36,
     max_frames at 40, when_full at 44, wait_ms at 48, follow at 52, native_frames at 56,
     buffer_kib at 60, context at 64, runtime_params at 72, locate at 80, locate_host at 88,
-    rotate_bytes at 96, rotate_seconds at 104, keep at 108, budget at 112);
+    rotate_bytes at 96, rotate_seconds at 104, keep at 108, budget at 112,
+    recorder_seconds at 120, recorder_mib at 124);
 
 pin!(heaptap_mutator_options starts with 64 bytes:
     size at 0, host at 8, r#where at 16, walk at 24);

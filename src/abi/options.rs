@@ -4,11 +4,13 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
+use heaptap_settings::Recorder;
+
 use crate::abi::frames::{heaptap_locate_fn, heaptap_places};
 use crate::abi::pointer::{bytes, optional_bytes};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused};
 use crate::abi::versioned::VersionedStruct;
-use crate::tracer::{Locator, Options, Rate, RotationLimits, Tracking, WhenFull};
+use crate::tracer::{Locator, Options, Rate, RecorderLimits, RotationLimits, Tracking, WhenFull};
 
 /// `when_full`: wait up to `wait_ms` for the writer, then drop the sample and
 /// count it.
@@ -89,8 +91,16 @@ pub struct heaptap_options {
     /// to 0.5. The rate then changes as the program does, up to `rate`, whose default is then 0.01. 0:
     /// the rate stays as it is.
     pub budget: f64,
+    /// The trace is kept in memory, of which this many of the last seconds, and written to a
+    /// directory of files when the command `recorder` asks for it (`heaptap_control_command`), when
+    /// memory runs short, or when a signal ends the process that has no handler. At most 604,800.
+    /// Not together with the limits of a series. 0: the trace is written all the time.
+    pub recorder_seconds: u32,
+    /// The most memory of a recorder, in MiB, from 8 to 16,384. Default: 64. Less time is kept if it
+    /// does not fit.
+    pub recorder_mib: u32,
     /// Must be zero.
-    pub reserved: [u8; 40],
+    pub reserved: [u8; 32],
 }
 
 // SAFETY: `repr(C)`, starts with its size, no padding; numbers, pointers and an
@@ -99,7 +109,7 @@ unsafe impl VersionedStruct for heaptap_options {
     const FIRST_SIZE: usize = 160;
 
     fn reserved_is_zero(&self) -> bool {
-        self.reserved == [0; 40]
+        self.reserved == [0; 32]
     }
 }
 
@@ -147,6 +157,7 @@ impl heaptap_options {
                 _ => return Err(Refused(HEAPTAP_STATUS_OPTION)),
             },
             rotation: self.rotation()?,
+            recorder: self.recorder()?,
             native_frames: self.native_frames == HEAPTAP_NATIVE_ON,
             buffers: Options::buffers_in(buffer_kib),
             // SAFETY: this function requires `context` to be NULL or to end with a NUL.
@@ -183,6 +194,24 @@ impl heaptap_options {
             && (2..=1_000_000).contains(&keep);
         let age = age.map(|seconds| Duration::from_secs(u64::from(seconds)));
         let limits = RotationLimits { bytes, age, keep };
+        in_range.then_some(Some(limits)).ok_or(Refused(HEAPTAP_STATUS_OPTION))
+    }
+
+    /// What is kept in memory instead of being written.
+    fn recorder(&self) -> Result<Option<RecorderLimits>, Refused> {
+        if (self.recorder_seconds, self.recorder_mib) == (0, 0) {
+            return Ok(None);
+        }
+        let time = Duration::from_secs(u64::from(self.recorder_seconds));
+        let bytes = match self.recorder_mib {
+            0 => Recorder::DEFAULT_BYTES,
+            mib => u64::from(mib) << 20,
+        };
+        let in_range = !time.is_zero()
+            && time <= Recorder::LONGEST
+            && (Recorder::MIN_BYTES..=Recorder::MAX_BYTES).contains(&bytes)
+            && self.rotation()?.is_none();
+        let limits = RecorderLimits { time, bytes, at_exit: false };
         in_range.then_some(Some(limits)).ok_or(Refused(HEAPTAP_STATUS_OPTION))
     }
 

@@ -51,6 +51,7 @@ pub unsafe extern "C" fn heaptap_tracer_start(
 /// If `HEAPTAP_TIMELINE` is 1, figures of the process are recorded over time beside the trace.
 /// `HEAPTAP_PROBES_LIMIT` is how large the file of probes and time line may become.
 /// `HEAPTAP_ROTATE` makes the trace a series of files, of which `HEAPTAP_KEEP` are kept.
+/// `HEAPTAP_RECORDER` keeps the trace in memory until it is asked for, or the process dies.
 /// If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
 /// snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
 /// a trace. Starts a thread for each of the first two.

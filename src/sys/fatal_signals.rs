@@ -221,8 +221,7 @@ const STACK: usize = 64 << 10;
 ///
 /// Only of the main thread: others of the program cannot be reached, and ours have no use for it.
 fn give_alternate_stack() {
-    // SAFETY: both take nothing.
-    if unsafe { libc::gettid() != libc::getpid() } {
+    if this_thread() != this_process() {
         return;
     }
     // SAFETY: all zeros are a valid `stack_t`.
@@ -259,17 +258,14 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         unsafe { mem::transmute(handler) };
     handle(signal, info, context);
     let _keep = KeepErrno::new();
-    if !action_of(signal).is_some_and(|action| action.sa_sigaction == libc::SIG_DFL) {
+    if action_of(signal).is_none_or(|action| action.sa_sigaction != libc::SIG_DFL) {
         return;
     }
     // It has given up by resetting the signal: the fault happens again, and ends the process.
     if is_fault(info) {
-        // SAFETY: fills one set, and holds signals back until the handler returns.
-        unsafe {
-            let mut all: libc::sigset_t = mem::zeroed();
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut());
-        }
+        let all = own_action().sa_mask;
+        // SAFETY: pthread_sigmask reads one set. When the handler returns the mask is what it was.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut()) };
         do_last_work(signal);
         end_by(signal, info);
     } else {
@@ -281,8 +277,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 
 /// Does the work, once in the process that has asked for it.
 fn do_last_work(signal: c_int) {
-    // SAFETY: getpid and gettid take nothing.
-    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    let (process, thread) = (this_process(), this_thread());
     if OWNER.load(Ordering::Acquire) != process as u32 {
         // A forked child.
         return;
@@ -312,6 +307,16 @@ fn do_last_work(signal: c_int) {
     }
 }
 
+fn this_process() -> libc::pid_t {
+    // SAFETY: takes nothing.
+    unsafe { libc::getpid() }
+}
+
+fn this_thread() -> libc::pid_t {
+    // SAFETY: takes nothing.
+    unsafe { libc::gettid() }
+}
+
 /// Whether the processor has raised the signal, not a process.
 fn is_fault(info: *const libc::siginfo_t) -> bool {
     // SAFETY: the kernel passes a struct to handlers with SA_SIGINFO.
@@ -327,14 +332,13 @@ fn end_by(signal: c_int, info: *mut libc::siginfo_t) {
         return;
     }
     // It is held back until the handler returns. With the same information, for the core dump.
+    let (process, thread) = (this_process(), this_thread());
+    let queue = libc::SYS_rt_tgsigqueueinfo;
     // SAFETY: numbers, and the struct of the kernel, which a process may send to itself.
-    let sent = unsafe {
-        let (process, thread) = (libc::getpid(), libc::gettid());
-        libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, thread, signal, info)
-    };
+    let sent = unsafe { libc::syscall(queue, process, thread, signal, info) };
     if sent != 0 {
         // SAFETY: takes numbers.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), signal) };
+        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
     }
 }
 

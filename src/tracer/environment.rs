@@ -11,9 +11,8 @@ use heaptap_settings as settings;
 
 use crate::sampling::Rate;
 use crate::tracer::failure::Failure;
-use crate::tracer::flight_recorder::RecorderLimits;
 use crate::tracer::message::say;
-use crate::tracer::options::Options;
+use crate::tracer::options::{Options, RecorderLimits};
 use crate::writer::RotationLimits;
 
 const _: () = assert!(settings::MIN_RATE == Rate::MIN, "the table and the sampler disagree");

@@ -13,8 +13,8 @@ use std::ffi::{OsStr, OsString, c_int};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::sys::fatal_signals;
@@ -23,36 +23,9 @@ use crate::sys::name_pattern::{ProcessFacts, expand};
 use crate::sys::recording::{DirectoryName, NewDirectory, Recording, WrittenParts};
 use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
-use crate::tracer::options::Options;
-use crate::tracer::process;
+use crate::tracer::options::{Options, RecorderLimits};
 use crate::tracer::start_error::StartError;
 use crate::writer::{DumpOrder, DumpReason, Dumped};
-
-/// What is kept in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RecorderLimits {
-    /// This much time, if it fits.
-    pub(crate) time: Duration,
-    /// The most memory.
-    pub(crate) bytes: u64,
-    /// Whether it is written when the program exits, too.
-    pub(crate) at_exit: bool,
-}
-
-impl RecorderLimits {
-    /// The time is covered by so many whole parts and what is left of another one.
-    const PARTS: u32 = 6;
-
-    /// The longest time of a part.
-    pub(super) fn part_time(&self) -> Duration {
-        self.time / Self::PARTS
-    }
-
-    /// The size at which a part is left.
-    pub(super) fn part_bytes(&self) -> u64 {
-        self.bytes / 8
-    }
-}
 
 /// The recorder of a session.
 pub(crate) struct FlightRecorder {
@@ -68,7 +41,12 @@ pub(crate) struct FlightRecorder {
     /// The handler's, which may not have memory of its own. For the thread that has set
     /// `last_words` to [`BY_HANDLER`].
     room: UnsafeCell<DirectoryName>,
+    /// Has the writer thread write it, within so much time. Async-signal-safe.
+    ask_writer: OnceLock<AskWriter>,
 }
+
+/// See [`FlightRecorder::watch_signals`].
+type AskWriter = Box<dyn Fn(DumpReason, Duration) -> bool + Send + Sync>;
 
 // SAFETY: `room` is used by one thread, once.
 unsafe impl Sync for FlightRecorder {}
@@ -137,6 +115,7 @@ impl FlightRecorder {
             written: AtomicU64::new(0),
             last_words: AtomicU32::new(NOBODY),
             room: UnsafeCell::new(DirectoryName::new()),
+            ask_writer: OnceLock::new(),
         }))
     }
 
@@ -157,11 +136,12 @@ impl FlightRecorder {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// From now on it is written when a signal ends the program.
-    pub(super) fn watch_signals(self: &Arc<Self>) {
-        let before = CURRENT.swap(Arc::into_raw(Arc::clone(self)).cast_mut(), Ordering::SeqCst);
-        // In a forked child that of the parent, whose memory is not there. Else there was none.
-        let _ = before;
+    /// From now on it is written when a signal ends the program. `ask_writer` has the writer thread
+    /// do it, within so much time, and is async-signal-safe.
+    pub(super) fn watch_signals(self: &Arc<Self>, ask_writer: AskWriter) {
+        let _ = self.ask_writer.set(ask_writer);
+        // The one before is that of a parent, in a forked child, and belongs to the parent's memory.
+        CURRENT.store(Arc::into_raw(Arc::clone(self)).cast_mut(), Ordering::SeqCst);
         fatal_signals::install(last_work);
     }
 
@@ -277,7 +257,7 @@ fn last_work(signal: c_int) {
     // SAFETY: NULL, or a recorder of which this process keeps a reference while a signal ends it.
     let Some(recorder) = (unsafe { CURRENT.load(Ordering::SeqCst).as_ref() }) else { return };
     let reason = DumpReason::Signal(signal);
-    if process::dump_signal_safe(reason, LONGEST_BEGIN) {
+    if recorder.ask_writer.get().is_some_and(|ask| ask(reason, LONGEST_BEGIN)) {
         return;
     }
     if recorder.take_last_words(BY_HANDLER) {
@@ -363,5 +343,87 @@ pub(super) fn tell_end(recorder: &FlightRecorder) {
             std::process::id(),
             heaptap_settings::RECORDER.name
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::Rate;
+    use crate::sys::recording::{Kind, MemoryFile};
+
+    /// A recorder in this directory that has one part.
+    fn recorder(directory: &Path) -> Arc<FlightRecorder> {
+        let file = directory.join("a.ctf").into_os_string().into_vec();
+        let options = Options::new(file, Rate::DEFAULT);
+        let limits =
+            RecorderLimits { time: Duration::from_secs(30), bytes: 8 << 20, at_exit: false };
+        let recorder = FlightRecorder::new(&options, limits).unwrap();
+        let part = recorder.recording.begin_part(Instant::now());
+        for kind in [Kind::Series, Kind::Trace] {
+            let mut file = MemoryFile::new(Arc::clone(&recorder.recording), part, kind);
+            file.write(b"packet").unwrap();
+        }
+        recorder
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// In a process of its own: there is one recorder, and its signals.
+    fn with_recorder(test: &str, body: impl FnOnce(&Path, &Arc<FlightRecorder>)) {
+        crate::sys::testing::in_a_process(module_path!(), test, || {
+            let place = tempfile::tempdir().unwrap();
+            body(place.path(), &recorder(place.path()));
+        });
+    }
+
+    #[test]
+    fn a_handler_writes_what_the_writer_thread_does_not() {
+        let test = "a_handler_writes_what_the_writer_thread_does_not";
+        with_recorder(test, |place, recorder| {
+            recorder.watch_signals(Box::new(|_, _| false));
+            last_work(libc::SIGTERM);
+            assert_eq!(names(place), ["a.recording-1"]);
+            let files = names(&place.join("a.recording-1"));
+            assert_eq!(files, ["a.000001.ctf", "a.000001.ctf.series"]);
+            // The writer thread comes too late.
+            let reason = DumpReason::Signal(libc::SIGTERM);
+            assert!(recorder.dump(&DumpOrder { reason, directory: None }).is_err());
+            assert_eq!(names(place), ["a.recording-1"]);
+            recorder.retire();
+            assert_eq!(Arc::strong_count(recorder), 1);
+        });
+    }
+
+    #[test]
+    fn a_handler_waits_for_the_writer_thread() {
+        with_recorder("a_handler_waits_for_the_writer_thread", |place, recorder| {
+            let writer = Arc::clone(recorder);
+            recorder.watch_signals(Box::new(move |reason, _| {
+                let order = DumpOrder { reason, directory: None };
+                assert_eq!(writer.dump(&order).unwrap().bytes, 12);
+                // As if it had not been in time to say so.
+                false
+            }));
+            last_work(libc::SIGTERM);
+            assert_eq!((names(place), recorder.written()), (vec!["a.recording-1".into()], 12));
+        });
+    }
+
+    #[test]
+    fn a_directory_that_is_named_must_be_new() {
+        with_recorder("a_directory_that_is_named_must_be_new", |place, recorder| {
+            let order =
+                DumpOrder { reason: DumpReason::Asked, directory: Some(place.join("named")) };
+            assert_eq!(recorder.dump(&order).unwrap().directory, place.join("named"));
+            let refused = recorder.dump(&order).unwrap_err();
+            assert!(refused.contains("named") && refused.contains("File exists"), "{refused}");
+        });
     }
 }

@@ -60,12 +60,12 @@ pub(crate) use crate::writer::{DumpOrder, DumpReason, Dumped, ReadParams, Rotati
 pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
 pub(crate) use environment::{options_from_environment, settings_from_environment};
 pub(crate) use failure::Failure;
-pub(crate) use flight_recorder::{RecorderLimits, leave_end_to_others, note_uncaught_exception};
+pub(crate) use flight_recorder::{leave_end_to_others, note_uncaught_exception};
 pub(crate) use guard::guard;
 pub(crate) use labels::Labels;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
-pub(crate) use options::{Locator, Namer, Options, Tracking, WhenFull};
+pub(crate) use options::{Locator, Namer, Options, RecorderLimits, Tracking, WhenFull};
 pub(crate) use process::{
     flush_signal_safe, forget, last_session, live_session, on_start_in_child, prepare,
     session_in_this_process, start, start_sharing,

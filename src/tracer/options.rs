@@ -9,7 +9,6 @@ use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
 use crate::tracer::budget::Budget;
-use crate::tracer::flight_recorder::RecorderLimits;
 use crate::writer::{ReadParams, RotationLimits};
 
 /// What to do when no event buffer is free.
@@ -28,6 +27,32 @@ pub(crate) enum Tracking {
     Sweeps,
     /// The runtime reports each block's fate by its address.
     Addresses,
+}
+
+/// What is kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecorderLimits {
+    /// This much time, if it fits.
+    pub(crate) time: Duration,
+    /// The most memory.
+    pub(crate) bytes: u64,
+    /// Whether it is written when the program exits, too.
+    pub(crate) at_exit: bool,
+}
+
+impl RecorderLimits {
+    /// The time is covered by so many whole parts and what is left of another one.
+    const PARTS: u32 = 6;
+
+    /// The longest time of a part.
+    pub(super) fn part_time(&self) -> Duration {
+        self.time / Self::PARTS
+    }
+
+    /// The size at which a part is left.
+    pub(super) fn part_bytes(&self) -> u64 {
+        self.bytes / 8
+    }
 }
 
 /// Finds the locations of a host's codes. Called on the writer thread.

@@ -12,7 +12,6 @@ use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Options;
 use crate::tracer::session::{Session, Shared};
 use crate::tracer::start_error::StartError;
-use crate::writer::DumpReason;
 
 /// The last session that was started; `None` before the first and after exit.
 static ACTIVE: Active = Mutex::new(None);
@@ -85,12 +84,6 @@ pub(crate) fn flush_signal_safe(longest: Duration) -> bool {
     // A lock that is held belongs to a thread that starts or ends a session.
     let session = ACTIVE.try_lock().ok().and_then(|active| active.clone());
     session.is_some_and(|session| session.flush_signal_safe(longest))
-}
-
-/// Has what a recorder has in memory written, as [`flush_signal_safe`].
-pub(crate) fn dump_signal_safe(reason: DumpReason, longest: Duration) -> bool {
-    let session = ACTIVE.try_lock().ok().and_then(|active| active.clone());
-    session.is_some_and(|session| session.dump_signal_safe(reason, longest))
 }
 
 /// The session of this process, while it traces. Not inside hooks.

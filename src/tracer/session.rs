@@ -38,7 +38,7 @@ use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_context::WriterContext;
 use crate::tracer::writer_thread::{Stop, WriterThread};
-use crate::writer::{DumpReason, IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
+use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
 
 /// How long the end of a program waits for what a recorder writes.
 const LONGEST_DUMP: Duration = Duration::from_secs(20);
@@ -176,7 +176,7 @@ impl Session {
                 let message = format!("cannot start the writer thread: {error}; not tracing");
                 StartError::new(Failure::Thread, message)
             })?;
-        recorder.iter().for_each(FlightRecorder::watch_signals);
+        recorder.iter().for_each(|it| it.watch_signals(Box::new(writer.urgent_dumps())));
         Ok(Arc::new(Session {
             options,
             current_file,
@@ -284,13 +284,6 @@ impl Session {
         self.is_live() && self.pid == std::process::id() && self.writer.flush_signal_safe(longest)
     }
 
-    /// [`Session::dump`] as [`Session::flush_signal_safe`], for signal handlers.
-    pub(crate) fn dump_signal_safe(&self, reason: DumpReason, longest: Duration) -> bool {
-        self.is_live()
-            && self.pid == std::process::id()
-            && self.writer.dump_signal_safe(reason, longest)
-    }
-
     /// Continues in another output. A series goes on by itself, in names of its own:
     /// [`Session::next_part`].
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
@@ -340,7 +333,7 @@ impl Session {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| self.is_live()) {
             match flight_recorder::reason_at_exit(&recorder.limits) {
                 // What comes of it is told by the writer thread.
-                Some(reason) => _ = self.dump_signal_safe(reason, LONGEST_DUMP),
+                Some(reason) => _ = self.writer.urgent_dumps()(reason, LONGEST_DUMP),
                 None => flight_recorder::tell_end(recorder),
             }
         }

@@ -103,9 +103,13 @@ impl WriterThread {
         self.ask(|done| Request::Dump(order, done))
     }
 
-    /// The same without locks or memory, for signal handlers.
-    pub(crate) fn dump_signal_safe(&self, reason: DumpReason, longest: Duration) -> bool {
-        self.mailbox.dump_signal_safe(reason, longest, || self.channel.wake_writer())
+    /// A function that does so without locks or memory, for signal handlers. It waits for so long,
+    /// and returns false if it was not written in time.
+    pub(crate) fn urgent_dumps(
+        &self,
+    ) -> impl Fn(DumpReason, Duration) -> bool + Send + Sync + use<> {
+        let (mailbox, channel) = (Arc::clone(&self.mailbox), Arc::clone(&self.channel));
+        move |reason, longest| mailbox.dump_signal_safe(reason, longest, || channel.wake_writer())
     }
 
     fn ask<A>(&self, request: impl FnOnce(Sender<A>) -> Request<CountingOutput>) -> Option<A> {

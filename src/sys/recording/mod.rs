@@ -66,8 +66,9 @@ struct FileSlot {
 
 /// Parts in memory. The writer thread changes them.
 pub(crate) struct Recording {
-    /// The start of the mapping.
+    /// The start of the mapping, and the process that has it: a forked child does not.
     memory: NonNull<u8>,
+    owner: u32,
     /// By chunk: the next one of its file.
     next: Box<[AtomicU32]>,
     slots: Box<[PartSlot]>,
@@ -121,6 +122,7 @@ impl Recording {
         };
         Some(Recording {
             memory,
+            owner: std::process::id(),
             next: (0..chunks).map(|_| AtomicU32::new(NO_CHUNK)).collect(),
             slots: (0..MAX_PARTS).map(|_| slot()).collect(),
             kept: Mutex::new(Kept {
@@ -236,11 +238,9 @@ impl Recording {
         file.length.store(0, Ordering::Release);
         let mut at = file.first.swap(NO_CHUNK, Ordering::AcqRel);
         while let Some(next) = self.next.get(at as usize) {
+            let start = self.memory.as_ptr().wrapping_add(at as usize * CHUNK);
             // SAFETY: a whole chunk of the mapping, of which no file has any byte.
-            unsafe {
-                let start = self.memory.as_ptr().add(at as usize * CHUNK);
-                libc::madvise(start.cast(), CHUNK, libc::MADV_DONTNEED);
-            }
+            unsafe { libc::madvise(start.cast(), CHUNK, libc::MADV_DONTNEED) };
             free.push(at);
             at = next.swap(NO_CHUNK, Ordering::AcqRel);
         }
@@ -294,12 +294,10 @@ impl Recording {
     fn copy_in(&self, chunk: u32, offset: usize, bytes: &[u8]) {
         let end = offset.saturating_add(bytes.len());
         if (chunk as usize) < self.next.len() && end <= CHUNK {
+            let start = self.memory.as_ptr().wrapping_add(chunk as usize * CHUNK + offset);
             // SAFETY: inside a chunk of the mapping, which a file owns; the lock is held, so nobody
             // else writes.
-            unsafe {
-                let start = self.memory.as_ptr().add(chunk as usize * CHUNK + offset);
-                core::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
-            }
+            unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len()) };
         }
     }
 
@@ -329,7 +327,10 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // SAFETY: `new` has mapped these bytes, and whoever could read them has let go of this value.
-        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.size()) };
+        if self.owner == std::process::id() {
+            // SAFETY: `new` has mapped these bytes, and whoever could read them has let go of this
+            // value.
+            unsafe { libc::munmap(self.memory.as_ptr().cast(), self.size()) };
+        }
     }
 }

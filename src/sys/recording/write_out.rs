@@ -232,9 +232,9 @@ impl Recording {
         self.each_chunk(&slot.files[kind as usize], |start, length| {
             let mut done = 0;
             while done < length {
+                let rest = start.as_ptr().wrapping_add(done);
                 // SAFETY: write reads the rest of a chunk, which stays mapped.
-                let wrote =
-                    unsafe { libc::write(file, start.as_ptr().add(done).cast(), length - done) };
+                let wrote = unsafe { libc::write(file, rest.cast(), length - done) };
                 match usize::try_from(wrote) {
                     Ok(wrote @ 1..) => done += wrote,
                     Ok(0) => errno = libc::EIO,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Write as _};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use heaptap_trace::{
     Encoder, EventKind, EventSource, Limits, LiveSink as _, LocationList, Mode, PartSource,
@@ -15,6 +17,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::queue::{BlockId, BlockRun, Part, Record};
 use crate::sys::part_files::PartFiles;
+use crate::sys::recording::{DirectoryName, NewDirectory, Recording};
 use crate::writer::context::Context;
 use crate::writer::trace_file::{NewFile, TraceFile};
 
@@ -86,10 +89,12 @@ struct Program {
 impl Program {
     fn new(directory: &Path, format: TraceFormat) -> Program {
         let files = PartFiles::new(directory.join("s.ctf").as_os_str(), 1000).unwrap();
-        let series = {
-            let limits = RotationLimits::default();
-            Series::new(Store::Files(SharedFiles::new(files, limits)), limits, [7; 16])
-        };
+        let files = SharedFiles::new(files, RotationLimits::default());
+        Program::in_store(Store::Files(files), format)
+    }
+
+    fn in_store(store: Store, format: TraceFormat) -> Program {
+        let series = Series::new(store, RotationLimits::default(), [7; 16]);
         let mut series = Box::new(series);
         let claimed = series.claim().unwrap();
         let out = series.open(&claimed.trace).unwrap();
@@ -189,7 +194,9 @@ fn read(parts: &[PathBuf]) -> Vec<Life> {
             SeriesReader::new(BufReader::new(file)).unwrap()
         };
         let summary = SeriesSummary::of(&mut sidecar()).unwrap();
-        assert!(summary.defect.is_none() && summary.is_complete);
+        // A part is complete, unless it is written at this moment.
+        let is_last = number + 1 == parts.len();
+        assert!(summary.defect.is_none() && (summary.is_complete || is_last));
         let mut source = PartSource::new(trace, sidecar(), summary.first_id, number == 0);
         while let Some((event, _)) = source.next_located().unwrap() {
             let time = event.time;
@@ -247,6 +254,42 @@ proptest! {
             let lives = program.lives.iter().filter(|(id, _)| !gone(id));
             let expected = ordered(lives.map(|(_, life)| life.clone()));
             prop_assert_eq!(read(&program.parts[first..]), expected, "from part {}", first);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever was dropped, and at whatever moment it is written.
+    #[test]
+    fn what_is_kept_in_memory_is_whole_from_its_first_part_on(
+        steps in prop::collection::vec((0..24_u8, 0..2_u16, any::<u64>()), 1..300),
+        chunks in 8..40_u64,
+        writes in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let recording = Arc::new(Recording::new(chunks * 4096, Duration::from_secs(3600)).unwrap());
+        let store = Store::Memory(Arc::clone(&recording));
+        let mut program = Program::in_store(store, TraceFormat::Memtrace3);
+        let writes: Vec<usize> = writes.iter().map(|write| write.index(steps.len())).collect();
+        for (step, (kind, lane, number)) in steps.into_iter().enumerate() {
+            program.step(kind, lane, number, false);
+            prop_assert!(recording.bytes() <= chunks * 4096);
+            if writes.contains(&step) {
+                program.file.flush(&mut Ticks).unwrap();
+                let directory = place.path().join(step.to_string());
+                let named = NewDirectory::Named(directory.as_os_str().as_bytes());
+                let written = recording.write_to(&named, b"s", &mut Box::new(DirectoryName::new()));
+                prop_assert_eq!(written.errno, 0);
+                let name = |part: u64| directory.join(format!("s.{part:06}.ctf"));
+                let parts: Vec<PathBuf> = (written.oldest..).map(name).take(written.parts).collect();
+                let before = &program.before[written.oldest as usize - 1];
+                let gone = |id: &u64| before.get(id).is_some_and(|life| life.death.is_some());
+                let lives = program.lives.iter().filter(|(id, _)| !gone(id));
+                let expected = ordered(lives.map(|(_, life)| life.clone()));
+                prop_assert_eq!(read(&parts), expected, "from part {}", written.oldest);
+            }
         }
     }
 }
