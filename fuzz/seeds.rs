@@ -8,6 +8,7 @@ use heaptap_trace::{
     TraceInfo,
 };
 
+mod series;
 mod sidecars;
 mod snapshots;
 
@@ -28,12 +29,37 @@ fn main() {
     for (name, file) in snapshots::all() {
         fs::write(folder.join(name), file).expect("room");
     }
+    let folder = corpus.join("series");
+    fs::create_dir_all(&folder).expect("a writable checkout");
+    for (name, file) in series::all() {
+        fs::write(folder.join(name), file).expect("room");
+    }
+    let folder = corpus.join("command");
+    fs::create_dir_all(&folder).expect("a writable checkout");
+    for (name, line) in COMMANDS {
+        fs::write(folder.join(name), line).expect("room");
+    }
     let folder = corpus.join("probes");
     fs::create_dir_all(&folder).expect("a writable checkout");
     for (name, file) in sidecars::all() {
         fs::write(folder.join(name), file).expect("room");
     }
 }
+
+/// Lines to the control socket and back, with every word that either side knows.
+const COMMANDS: &[(&str, &str)] = &[
+    ("snapshot", "snapshot /tmp/a%20b.heap sync strings=64 wait=0.5"),
+    ("status", "status"),
+    ("flush", "flush\r"),
+    ("start", "start /tmp/%25e-%25p.ctf 1e-4 rotate=100MB,24h keep=20 wait=60"),
+    ("stop", "stop wait=3599.999999999"),
+    ("mark", "mark cache%20switched off"),
+    ("rotate", "rotate"),
+    ("rate", "rate 0.0001"),
+    ("done", "ok file=/tmp/leak.ctf rate=0.0001 bytes=7 samples=8 lost=0 words=9"),
+    ("refused", "error the program is not traced"),
+    ("wait", "wait 1"),
+];
 
 /// What a seed is about.
 struct Feature {

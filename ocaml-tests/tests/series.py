@@ -135,6 +135,36 @@ def estimates_hold_over_changes_of_the_rate(bench):
     expect(abs(off) < 4.5, f"{found} is {off:.1f} standard errors from {truth}")
 
 
+@scenario
+def what_watches_a_series_follows_it_from_file_to_file(bench):
+    """The directory and the process, at one rate and at several."""
+    for rates in ((), ("0.3", "0.7")):
+        environment = series(bench, "200KB", HEAPTAP_LISTEN=1, OCAMLRUNPARAM="s=4k")
+        with subprocess.Popen([bench.program("rotated"), "6000", "0.02"], cwd=bench.directory, stdout=subprocess.PIPE,
+                              env=bench.environment(environment)) as program:
+            program.stdout.readline()
+            tops = []
+            while len(parts(bench)) < 3:
+                time.sleep(0.05)
+            for target in (bench.path("parts"), str(program.pid)):
+                tops.append(subprocess.Popen([bench.heaptap, "top", "--json", target], stdout=subprocess.PIPE))
+            for rate in rates:
+                time.sleep(0.3)
+                bench.run(bench.heaptap, "rate", program.pid, rate)
+            program.communicate(timeout=300)
+        expect(len(parts(bench)) > 5, f"{len(parts(bench))} parts")
+        said = [[json.loads(line) for line in top.communicate(timeout=300)[0].splitlines()] for top in tops]
+        found = question(bench, "report --metric live --top 0", bench.path("parts"))["totals"]
+        for lines in said:
+            equal([line["state"] for line in lines], ["live"] * (len(lines) - 1) + ["ended"], "the states")
+            for figure in ("live", "allocated", "peak", "samples"):
+                equal(lines[-1]["totals"][figure], found[figure], f"{figure} in top and in the report, rates {rates}")
+        once = bench.run(bench.heaptap, "top", "--once", bench.path("parts")).out
+        expect(" ended after " in once and "Rotated.leak" in once, once)
+        for part in parts(bench):
+            remove(part)
+
+
 def bytes_on_disk(directory):
     """Of all files, hidden ones too."""
     found = 0

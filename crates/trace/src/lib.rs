@@ -33,7 +33,8 @@
 //! - `tail`: [`Tail`], which reads a trace that is still being written.
 //! - `merge`: [`MergedTraces`], several traces of any format as one.
 //! - `series`: the sidecar of a trace that is a part of a series: [`SeriesEncoder`],
-//!   [`SeriesReader`], and [`PartSource`], which reads a part with it.
+//!   [`SeriesReader`], [`PartSource`], which reads a part with it, and [`SeriesTail`], which
+//!   reads parts while they are written.
 //! - `input`: [`Input`], the bytes that a reader of any format reads.
 //! - `recognise`: [`FileKind`], the kind of a file by its first bytes.
 //!
@@ -74,6 +75,7 @@ pub use model::{
 pub use recognise::FileKind;
 pub use series::{
     CarriedBlock, CarriedEnds, PartSource, SERIES_MAGIC, STRAY_IDS, SeriesDefect, SeriesEncoder,
-    SeriesHead, SeriesId, SeriesReader, SeriesRecord, SeriesSummary, series_name,
+    SeriesHead, SeriesId, SeriesReader, SeriesRecord, SeriesSummary, SeriesTail, TakeSeriesEvent,
+    series_name,
 };
 pub use tail::Tail;

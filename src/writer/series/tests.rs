@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Write as _};
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heaptap_trace::{
-    Encoder, EventKind, EventSource, Limits, LiveSink as _, LocationList, Mode, PartSource,
-    SeriesReader, SeriesSummary, Source, Stream, TraceFormat, TraceInfo, WriteError,
-    open_in_time_order, series_name,
+    Encoder, Event, EventKind, EventSource, Limits, LiveSink as _, LocationList, LocationTable,
+    Mode, PartSource, Polled, SeriesReader, SeriesSummary, SeriesTail, Source, Stream, Tail,
+    TraceFormat, TraceInfo, WriteError, open_in_time_order, series_name,
 };
 use proptest::prelude::*;
 
@@ -183,6 +184,47 @@ impl Program {
     }
 }
 
+/// The same as they are found while the parts are written.
+fn tailed(parts: &[PathBuf]) -> Vec<Life> {
+    let mut lives: BTreeMap<u64, Life> = BTreeMap::new();
+    let mut take = |event: &Event<'_>, _: &LocationTable, rate: f64| match event.kind {
+        EventKind::Alloc(block) => {
+            let (samples, stack) = (block.samples, block.backtrace.frames.to_vec());
+            let birth = event.time;
+            let life = Life { birth, samples, stack, rate, ..Life::default() };
+            assert!(lives.insert(block.id, life).is_none(), "block {} comes twice", block.id);
+        }
+        EventKind::Promote(id) => {
+            let life = lives.get_mut(&id).expect("it was allocated");
+            assert!(life.promotion.replace(event.time).is_none() && life.death.is_none());
+        }
+        EventKind::Collect(id) => {
+            let life = lives.get_mut(&id).expect("it was allocated");
+            assert!(life.death.replace(event.time).is_none());
+        }
+        _ => {}
+    };
+    let mut series = SeriesTail::new();
+    for (number, part) in parts.iter().enumerate() {
+        let sidecar = || {
+            let file = File::open(series_name(part.as_os_str())).unwrap();
+            SeriesReader::new(BufReader::new(file)).unwrap()
+        };
+        let first_id = SeriesSummary::of(&mut sidecar()).unwrap().first_id;
+        series.begin_part(sidecar(), first_id, number == 0);
+        let mut trace = Tail::new(File::open(part).unwrap(), Mode::Strict, Limits::default());
+        trace.stop(None);
+        let mut pass_on = |event: &Event<'_>, table: &LocationTable| {
+            series.event(event, table, &mut take).unwrap();
+            ControlFlow::Continue(())
+        };
+        while trace.poll(&mut pass_on).unwrap() != Polled::Ended {}
+        series.rest(&mut take).unwrap();
+        assert!(series.part_is_complete() && series.defect().is_none());
+    }
+    ordered(lives.into_values())
+}
+
 /// The lives in these parts, of which the first one is read with what was alive before.
 fn read(parts: &[PathBuf]) -> Vec<Life> {
     let mut lives: BTreeMap<u64, Life> = BTreeMap::new();
@@ -253,7 +295,8 @@ proptest! {
             let gone = |id: &u64| before.get(id).is_some_and(|life| life.death.is_some());
             let lives = program.lives.iter().filter(|(id, _)| !gone(id));
             let expected = ordered(lives.map(|(_, life)| life.clone()));
-            prop_assert_eq!(read(&program.parts[first..]), expected, "from part {}", first);
+            prop_assert_eq!(&read(&program.parts[first..]), &expected, "from part {}", first);
+            prop_assert_eq!(&tailed(&program.parts[first..]), &expected, "tailed from {}", first);
         }
     }
 }

@@ -13,7 +13,6 @@ use heaptap_report::{Aggregate, BlockTable, Lifespans, Options, Span};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
 use crate::analysis::parallel::ParallelAggregator;
-use crate::analysis::series::is_part;
 use crate::analysis::several::{Findings, TracePart, TraceSet};
 use crate::analysis::so_far::{FiguresSoFar, Onlooker};
 use crate::analysis::time_order::in_time_order;
@@ -21,6 +20,7 @@ use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, outcome_in_reports};
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
+use crate::io::series_files::is_part;
 use crate::io::trace_files::{InputFile, expand};
 
 /// How often an onlooker is asked, in events.

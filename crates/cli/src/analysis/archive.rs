@@ -2,7 +2,7 @@
 //! compressed. `export --to html` writes them into the page, `serve` sends them to it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 pub(crate) use flate2::Compression;
@@ -112,6 +112,16 @@ impl PackedTrace {
         packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
         let trace = AggregatedTrace::of_input(input, packing.options(), &())?;
+        Ok(PackedTrace::new(trace, name, packing, None))
+    }
+
+    /// The same of the parts of a series.
+    pub(crate) fn of_parts(
+        parts: &[PathBuf],
+        name: String,
+        packing: &Packing,
+    ) -> Result<PackedTrace, Failure> {
+        let trace = AggregatedTrace::read(parts, packing.options())?;
         Ok(PackedTrace::new(trace, name, packing, None))
     }
 

@@ -1,19 +1,26 @@
 //! A trace and its aggregate, which grow as the trace is written: what `top` and `serve` tail.
 
 use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use heaptap_report::{Aggregator, Options};
-use heaptap_trace::{CutReason, EventSource, Losses, TraceInfo};
+use heaptap_trace::{CutReason, Event, EventSource, LocationTable, Losses, TraceInfo};
 
-use crate::analysis::series::is_later_part;
+use crate::analysis::leveller::Leveller;
+use crate::analysis::live_series::{LiveSeries, NextPart};
+use crate::analysis::several::TraceSet;
 use crate::analysis::so_far::FiguresSoFar;
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::live_trace::{LiveState, LiveTrace};
 use crate::io::notices;
+use crate::io::trace_files::InputFile;
+use crate::io::watch::Watch;
 
 /// How often the time is looked at, in events.
 const EVENTS_PER_LOOK: u32 = 1024;
@@ -32,6 +39,10 @@ pub(crate) struct LiveAggregation {
     /// How often another trace took the place of this one.
     replaced: u32,
     lag: Lag,
+    /// The lowest rate in the series, as far as it is known.
+    lowest_rate: f64,
+    /// The bytes that were read of parts before.
+    bytes_before: u64,
 }
 
 /// How late events are: from their times, which the program took, to when they are counted.
@@ -61,6 +72,8 @@ impl Lag {
 struct ReadSoFar {
     info: TraceInfo,
     aggregator: Aggregator,
+    /// If it is one.
+    series: Option<LiveSeries>,
     /// The domain of the first event.
     domain: Option<u16>,
     several_domains: bool,
@@ -73,10 +86,11 @@ struct ReadSoFar {
 }
 
 impl ReadSoFar {
-    fn new(info: &TraceInfo, options: &Options) -> ReadSoFar {
+    fn new(info: TraceInfo, series: Option<LiveSeries>, options: &Options) -> ReadSoFar {
         ReadSoFar {
-            info: info.clone(),
-            aggregator: Aggregator::new(info, options.clone()),
+            aggregator: Aggregator::new(&info, options.clone()),
+            info,
+            series,
             domain: None,
             several_domains: false,
             latest: 0,
@@ -84,12 +98,49 @@ impl ReadSoFar {
             sorted: None,
         }
     }
+
+    /// Counts an event.
+    fn count(&mut self, event: &Event<'_>, table: &LocationTable) {
+        self.several_domains |= *self.domain.get_or_insert(event.domain) != event.domain;
+        self.latest = self.latest.max(event.time.saturating_sub(self.info.start_time));
+        self.aggregator.event(event, table);
+    }
+
+    /// Counts what a series has, up to an event of the trace that is being read; without one, all
+    /// that its sidecar has. Samples are brought to the rate of the figures: if one has a lower rate,
+    /// that is returned.
+    fn count_series(
+        &mut self,
+        next: Option<(&Event<'_>, &LocationTable)>,
+        changed: &mut bool,
+    ) -> io::Result<Option<f64>> {
+        let Some(mut series) = self.series.take() else { return Ok(None) };
+        let common = self.info.sample_rate;
+        let (leveller, mut lower) = (Leveller::new(common), None);
+        let mut take = |event: &Event<'_>, table: &LocationTable, rate: f64| {
+            *changed = true;
+            if rate < lower.unwrap_or(common) {
+                lower = Some(rate);
+            }
+            if let Some(event) = leveller.at_common_rate(*event, rate) {
+                self.count(&event, table);
+            }
+        };
+        let counted = match next {
+            Some((event, table)) => series.event(event, table, &mut take),
+            None => series.rest(&mut take),
+        };
+        self.series = Some(series);
+        counted.map(|()| lower)
+    }
 }
 
 impl LiveAggregation {
     pub(crate) fn new(trace: LiveTrace, options: Options) -> LiveAggregation {
         let (state, lag) = (LiveState::Waiting, Lag::default());
-        LiveAggregation { trace, options, read: None, state, replaced: 0, lag }
+        let (lowest_rate, bytes_before) = (1.0, 0);
+        let read = None;
+        LiveAggregation { trace, options, read, state, replaced: 0, lag, lowest_rate, bytes_before }
     }
 
     /// Reads what is written so far, for at most this long. Returns whether anything
@@ -120,29 +171,109 @@ impl LiveAggregation {
 
     fn read_some(&mut self, until: Instant, changed: &mut bool) -> Result<LiveState, Failure> {
         if self.read.is_none() {
-            let options = &self.options;
-            self.read = self.trace.info()?.map(|info| ReadSoFar::new(info, options));
-            *changed |= self.read.is_some();
+            *changed |= self.begin()?;
         }
         let Some(read) = &mut self.read else {
             // Nothing is there yet, unless the trace was replaced.
             return self.trace.poll(&mut |_, _| ControlFlow::Break(()));
         };
-        let (mut events, mut oldest) = (0, None);
+        let (mut events, mut oldest, mut lower, mut failed) = (0, None, None, None);
         let state = self.trace.poll(&mut |event, table| {
             *changed = true;
             oldest = Some(oldest.map_or(event.time, |oldest: u64| oldest.min(event.time)));
-            read.several_domains |= *read.domain.get_or_insert(event.domain) != event.domain;
-            read.latest = read.latest.max(event.time.saturating_sub(read.info.start_time));
-            read.aggregator.event(event, table);
+            if read.series.is_none() {
+                read.count(event, table);
+            } else {
+                match read.count_series(Some((event, table)), changed) {
+                    Ok(rate) => lower = rate.or(lower),
+                    Err(error) => failed = Some(error),
+                }
+            }
             events += 1;
-            if events % EVENTS_PER_LOOK == 0 && Instant::now() >= until {
+            if lower.is_some()
+                || failed.is_some()
+                || events % EVENTS_PER_LOOK == 0 && Instant::now() >= until
+            {
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
         })?;
+        if read.series.is_some() && matches!(state, LiveState::Waiting | LiveState::Ended) {
+            match read.count_series(None, changed) {
+                Ok(rate) => lower = rate.or(lower),
+                Err(error) => failed = Some(error),
+            }
+        }
         self.lag.note(oldest, state);
-        Ok(state)
+        if let Some(error) = failed {
+            return Err(Failure::Trouble(format!("{}: its sidecar: {error}", self.name())));
+        }
+        match lower {
+            Some(rate) => self.begin_again_at(rate),
+            None => self.go_on_in_series(state),
+        }
+    }
+
+    /// Begins to count, once the first packet is there. Returns whether it is.
+    fn begin(&mut self) -> Result<bool, Failure> {
+        let Some(info) = self.trace.info()? else { return Ok(false) };
+        let mut info = info.clone();
+        let series = match self.trace.path() {
+            // A sidecar that cannot be read is as one that is not there.
+            Some(path) => LiveSeries::from(path).unwrap_or_default(),
+            None => None,
+        };
+        if series.is_some() {
+            info.sample_rate = info.sample_rate.min(self.lowest_rate);
+        }
+        self.bytes_before = 0;
+        self.read = Some(ReadSoFar::new(info, series, &self.options));
+        Ok(true)
+    }
+
+    /// The series has samples of a lower rate, to which all others are to be brought: it is read
+    /// again, from the first of its parts that is still there.
+    fn begin_again_at(&mut self, rate: f64) -> Result<LiveState, Failure> {
+        self.lowest_rate = rate;
+        let parts = self.read.as_ref().and_then(|read| read.series.as_ref()).map(LiveSeries::parts);
+        let first = parts.unwrap_or_default().iter().find(|part| part.is_file()).cloned();
+        if let Some(first) = first {
+            self.trace = LiveTrace::open(&first, None)?;
+        }
+        Ok(LiveState::Resumed)
+    }
+
+    /// At the end of a part, goes on in the next one.
+    fn go_on_in_series(&mut self, state: LiveState) -> Result<LiveState, Failure> {
+        let Some(series) = self.read.as_mut().and_then(|read| read.series.as_mut()) else {
+            return Ok(state);
+        };
+        match state {
+            LiveState::Waiting if series.part_is_complete() => {
+                self.trace.end();
+                Ok(LiveState::More)
+            }
+            LiveState::Ended => match series.next_part() {
+                None => Ok(state),
+                Some(NextPart::Follows(next)) => {
+                    let before = self.trace.bytes_read();
+                    // It may be removed at this moment: then others are found.
+                    let Ok(trace) = LiveTrace::open(&next, None) else { return Ok(state) };
+                    if series.begin_part(&next).is_err() {
+                        return Ok(state);
+                    }
+                    self.bytes_before += before;
+                    self.trace = trace;
+                    Ok(LiveState::More)
+                }
+                Some(NextPart::Later(next)) => {
+                    let Ok(trace) = LiveTrace::open(&next, None) else { return Ok(state) };
+                    self.trace = trace;
+                    Ok(LiveState::Replaced)
+                }
+            },
+            _ => Ok(state),
+        }
     }
 
     /// Time goes by for a program that allocates nothing, too. Its clock is that of this machine if
@@ -167,10 +298,35 @@ impl LiveAggregation {
     /// After the end: reads several domains again in the order of time, as every other report
     /// does. While the trace grows, that order is not known. A pipe cannot be read again.
     pub(crate) fn sort_by_time(&mut self) -> Result<(), Failure> {
-        let Some(read) = self.read.as_mut().filter(|read| read.several_domains) else {
+        // A series and its sidecars are several streams, too.
+        let is_mixed = |read: &&mut ReadSoFar| read.several_domains || read.series.is_some();
+        let Some(read) = self.read.as_mut().filter(is_mixed) else {
             return Ok(());
         };
-        let Some(file) = self.trace.file().filter(|_| read.sorted.is_none()) else {
+        if read.sorted.is_some() {
+            return Ok(());
+        }
+        if let Some(series) = &read.series {
+            let files = series.parts().iter().cloned();
+            let files: Vec<_> = files.map(|path| InputFile { path, found: true }).collect();
+            if !files.iter().all(|file| file.path.is_file()) {
+                // What was read of parts that are gone stays as it came.
+                return Ok(());
+            }
+            let options = self.options.clone();
+            let sorted = Arc::new(Watch::default()).during(|| {
+                let traces = TraceSet::survey(&files)?;
+                let mut aggregator = Aggregator::new(traces.info(), options);
+                let merged =
+                    traces.merge(&mut aggregator, Aggregator::event, Aggregator::end_trace)?;
+                Ok::<_, Failure>((traces.info().clone(), aggregator, merged))
+            });
+            let (info, aggregator, merged) = sorted?;
+            (read.info, read.aggregator) = (info, aggregator);
+            read.sorted = Some(Box::new(merged));
+            return Ok(());
+        }
+        let Some(file) = self.trace.file() else {
             return Ok(());
         };
         let input = Input::of_file(self.trace.name(), file)?.quietly();
@@ -215,7 +371,24 @@ impl LiveAggregation {
 
     /// How many bytes were read.
     pub(crate) fn bytes_read(&self) -> u64 {
-        self.trace.bytes_read()
+        self.bytes_before + self.trace.bytes_read()
+    }
+
+    /// Where the file is that is read now; `None` for standard input.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.trace.path()
+    }
+
+    /// The files of a series that were read.
+    pub(crate) fn parts(&self) -> &[PathBuf] {
+        let series = self.read.as_ref().and_then(|read| read.series.as_ref());
+        series.map_or(&[], LiveSeries::parts)
+    }
+
+    /// When the file begins that is read now, in microseconds since the epoch.
+    pub(crate) fn file_start(&self) -> Option<u64> {
+        let read = self.read.as_ref()?;
+        Some(read.series.as_ref().map_or(read.info.start_time, LiveSeries::part_start))
     }
 
     /// Microseconds from the start of the trace to now, as long as its program is seen to run; else
@@ -226,7 +399,11 @@ impl LiveAggregation {
 
     /// The same to the last moment that the trace has.
     fn latest_written(&self) -> u64 {
-        self.read.as_ref().map_or(0, |read| read.latest.max(self.trace.covered()))
+        self.read.as_ref().map_or(0, |read| {
+            let begin = read.series.as_ref().map_or(read.info.start_time, LiveSeries::part_start);
+            let before = begin.saturating_sub(read.info.start_time);
+            read.latest.max(before + self.trace.covered())
+        })
     }
 
     /// Whether the trace has a defect.
@@ -270,12 +447,7 @@ impl LiveAggregation {
 
     /// What is not in the figures if the file goes on from others.
     fn not_from_the_start(&self) -> Option<String> {
-        let goes_on = self.trace.path().is_some_and(is_later_part);
-        goes_on.then(|| {
-            "it goes on from other files of a series: what was alive when it began is not in live \
-             sizes; `heaptap report` of their directory has it"
-                .to_owned()
-        })
+        self.read.as_ref()?.series.as_ref()?.gaps()
     }
 
     fn losses_so_far(&self) -> Losses {
@@ -290,10 +462,11 @@ impl LiveAggregation {
     /// The figures so far; `None` before the trace's first packet. Takes time in proportion to
     /// the live objects and the call paths.
     pub(crate) fn figures(&mut self) -> Option<FiguresSoFar<'_>> {
-        let ReadSoFar { info, aggregator, sorted, .. } = self.read.as_mut()?;
-        let locations = match sorted {
-            Some(sorted) => sorted.locations(),
-            None => self.trace.locations()?,
+        let ReadSoFar { info, aggregator, sorted, series, .. } = self.read.as_mut()?;
+        let locations = match (sorted, series) {
+            (Some(sorted), _) => sorted.locations(),
+            (None, Some(series)) => series.locations(),
+            (None, None) => self.trace.locations()?,
         };
         let (aggregate, blocks) = aggregator.aggregate_with_blocks();
         Some(FiguresSoFar { info, aggregate, blocks, locations })

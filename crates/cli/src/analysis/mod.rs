@@ -13,6 +13,7 @@ mod gzip;
 pub(crate) mod heap;
 mod leveller;
 pub(crate) mod live;
+pub(crate) mod live_series;
 pub(crate) mod ocaml_types;
 pub(crate) mod parallel;
 pub(crate) mod recursion;

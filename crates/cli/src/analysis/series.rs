@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use heaptap_report::figures::units::count;
 use heaptap_trace::{
     EventSource, PartSource, ReadError, SeriesHead, SeriesId, SeriesReader, SeriesSummary,
-    TraceInfo, series_name,
+    TraceInfo,
 };
 
 use crate::analysis::several::{Findings, Survey};
 use crate::exit_status::{Failure, Verdict};
+use crate::io::series_files::{is_part, series_sidecar};
 use crate::text::escape;
 
 /// What makes a trace a part of a series.
@@ -26,24 +27,6 @@ pub(super) struct SeriesPart {
     summary: SeriesSummary,
     /// Nothing before it is read.
     is_first: bool,
-}
-
-pub(super) fn sidecar_of(trace: &Path) -> PathBuf {
-    PathBuf::from(series_name(trace.as_os_str()))
-}
-
-/// Whether a file has a sidecar beside it that makes it a part of a series.
-pub(crate) fn is_part(trace: &Path) -> bool {
-    trace.as_os_str() != "-" && sidecar_of(trace).is_file()
-}
-
-/// Whether a trace is a part of a series after the first one.
-pub(crate) fn is_later_part(trace: &Path) -> bool {
-    let head = || {
-        let sidecar = File::open(sidecar_of(trace)).ok()?;
-        SeriesReader::new(BufReader::new(sidecar)).ok()?.head().copied()
-    };
-    is_part(trace) && head().is_some_and(|head| head.part > 0)
 }
 
 impl SeriesPart {
@@ -56,7 +39,7 @@ impl SeriesPart {
         if !is_part(trace) {
             return Ok(None);
         }
-        let sidecar = sidecar_of(trace);
+        let sidecar = series_sidecar(trace);
         let name = escape::path(&sidecar).to_string();
         let failed = |error| Failure::Trouble(format!("{name}: {error}"));
         let file = File::open(&sidecar).map_err(failed)?;

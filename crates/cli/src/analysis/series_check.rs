@@ -9,8 +9,8 @@ use heaptap_codec::seeded::Seeded;
 use heaptap_report::figures::units::count;
 use heaptap_trace::{End, SeriesDefect, SeriesReader, SeriesRecord};
 
-use crate::analysis::series::{is_part, sidecar_of};
 use crate::exit_status::Failure;
+use crate::io::series_files::{is_part, series_sidecar};
 use crate::text::escape;
 
 /// What was found in a sidecar.
@@ -28,7 +28,7 @@ pub(crate) fn check_sidecar(trace: &Path) -> Result<Option<SidecarCheck>, Failur
     if !is_part(trace) {
         return Ok(None);
     }
-    let sidecar = sidecar_of(trace);
+    let sidecar = series_sidecar(trace);
     let failed = |error| Failure::Trouble(format!("{}: {error}", escape::path(&sidecar)));
     let file = File::open(&sidecar).map_err(failed)?;
     let mut reader = SeriesReader::new(BufReader::new(file)).map_err(failed)?;

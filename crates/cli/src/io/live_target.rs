@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_client::{NamedWriter, Process, WriterWatch, origin};
+use heaptap_client::{FileIdentity, NamedWriter, Process, WriterWatch, origin};
 use heaptap_trace::TraceOrigin;
 
 use crate::exit_status::Failure;
 use crate::io::live_trace::LiveTrace;
+use crate::io::series_files::{first_part_in, first_part_of_series};
+use crate::io::trace_files::shown;
 
 /// A trace to tail.
 #[derive(Clone, Debug)]
@@ -55,9 +57,34 @@ impl LiveTarget {
             || fs::metadata(&self.path).is_ok_and(|metadata| metadata.file_type().is_fifo())
     }
 
-    /// Begins to tail it.
+    /// Begins to tail it: of a directory, and of a process whose trace goes on in other files, from
+    /// the first file of the series that is still there.
     pub(crate) fn open(&self) -> Result<LiveTrace, Failure> {
-        LiveTrace::open(&self.path, self.writer)
+        let first = if self.path.is_dir() {
+            Some(first_part_in(&self.path).ok_or_else(|| {
+                Failure::Trouble(format!(
+                    "{}: is a directory without a series of files; name a trace file in it",
+                    shown(&self.path)
+                ))
+            })?)
+        } else {
+            self.first_of_process()
+        };
+        match first {
+            Some(first) => LiveTrace::open(&first, None),
+            None => LiveTrace::open(&self.path, self.writer),
+        }
+    }
+
+    /// The first file of the series that a process writes, if its trace is one and can be found by
+    /// its name.
+    fn first_of_process(&self) -> Option<PathBuf> {
+        self.writer?;
+        // Either the name that it has told, or one of its open files.
+        let name = fs::read_link(&self.path).unwrap_or_else(|_| self.path.clone());
+        let (named, open) = (fs::metadata(&name).ok()?, fs::metadata(&self.path).ok()?);
+        (FileIdentity::of(&named) == FileIdentity::of(&open))
+            .then(|| first_part_of_series(&name))?
     }
 
     /// What a page calls it, unless the name of its file will do: a file without a name is that

@@ -166,6 +166,12 @@ impl LiveTrace {
         }
     }
 
+    /// Nothing more will be written, as its reader knows from elsewhere: it ends after what is there.
+    pub(crate) fn end(&mut self) {
+        let completion = self.opened.completion();
+        self.opened.tail.stop(completion);
+    }
+
     /// Waits for [`PACE`]; for a pipe only until there is more.
     pub(crate) fn wait(&self) {
         self.opened.wait(PACE);

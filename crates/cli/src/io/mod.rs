@@ -22,6 +22,7 @@ pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod rewrite;
 pub(crate) mod running;
+pub(crate) mod series_files;
 pub(crate) mod sidecar;
 pub(crate) mod sidecar_path;
 pub(crate) mod source_files;

@@ -16,7 +16,7 @@ const FIRST: Code = 1 << 62;
 
 /// The codes of a merge.
 #[derive(Default)]
-pub(super) struct MergedLocations {
+pub(crate) struct MergedLocations {
     table: LocationTable,
     /// The code of each list of locations.
     codes: HashMap<Box<[NamedLocation]>, Code, Seeded>,
@@ -24,12 +24,12 @@ pub(super) struct MergedLocations {
 }
 
 impl MergedLocations {
-    pub(super) fn table(&self) -> &LocationTable {
+    pub(crate) fn table(&self) -> &LocationTable {
         &self.table
     }
 
     /// The code in the merge for a code of a trace with this table.
-    pub(super) fn code(&mut self, code: Code, table: &LocationTable) -> Code {
+    pub(crate) fn code(&mut self, code: Code, table: &LocationTable) -> Code {
         let Some(locations) = table.get(code).filter(|locations| !locations.is_empty()) else {
             return code;
         };

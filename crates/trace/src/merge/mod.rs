@@ -25,7 +25,7 @@ use std::ops::Range;
 use crate::model::{Event, EventSource, LocationTable, Losses, ReadError, TraceInfo};
 
 pub use info::Mismatch;
-use locations::MergedLocations;
+pub(crate) use locations::MergedLocations;
 use member::Member;
 
 /// The most traces that are open at once. A reader of the memtrace format takes up to

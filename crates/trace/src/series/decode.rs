@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use heaptap_codec::Cursor;
 use heaptap_codec::crc::crc32c;
 
-use crate::model::{Code, Location, LocationTable};
+use crate::model::{Code, End, Location, LocationTable};
 use crate::series::record::{CodeLocation, Last, SeriesRecord};
 use crate::series::{CHUNK_HEADER, MAX_CHUNK, SERIES_MAGIC, SeriesHead};
 
@@ -19,6 +19,10 @@ const MOST: usize = 1 << 24;
 
 /// The most rates.
 const MOST_RATES: usize = 1 << 16;
+
+/// The most blocks that are not listed, but may end: more than fit into the memory of a program. A
+/// record of a few bytes can end any number of blocks.
+const MOST_UNLISTED: u64 = 1 << 28;
 
 /// What is wrong with a sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +66,10 @@ pub struct SeriesReader<R> {
     locations: LocationTable,
     /// The outer node and the code of each node but 0.
     nodes: Vec<(u32, Code)>,
+    /// How many blocks can still be promoted and collected.
+    may_end: [u64; 2],
+    /// Where the ids of the part begin.
+    first_id: u64,
     defect: Option<SeriesDefect>,
 }
 
@@ -80,6 +88,8 @@ impl<R: Read> SeriesReader<R> {
             codes: Vec::new(),
             locations: LocationTable::default(),
             nodes: Vec::new(),
+            may_end: [0; 2],
+            first_id: 0,
             defect: None,
         };
         let mut magic = [0; SERIES_MAGIC.len()];
@@ -89,7 +99,9 @@ impl<R: Read> SeriesReader<R> {
         }
         reader.offset = magic.len() as u64;
         match reader.next_record()? {
-            Some(SeriesRecord::Head(head)) => reader.head = Some(head),
+            Some(SeriesRecord::Head(head)) => {
+                (reader.head, reader.first_id) = (Some(head), head.first_id);
+            }
             _ => reader.defect = reader.defect.or(Some(SeriesDefect::NotASidecar)),
         }
         Ok(reader)
@@ -171,7 +183,25 @@ impl<R: Read> SeriesReader<R> {
                 code.filter(|_| known).map(|&code| self.nodes.push((outer, code))).is_some()
             }
             Some(SeriesRecord::Block(block)) => {
+                self.may_end = self.may_end.map(|blocks| blocks + 1);
                 block.node as usize <= self.nodes.len() && self.rate(block.rate).is_some()
+            }
+            Some(SeriesRecord::Ends(ends)) => {
+                let left = &mut self.may_end[usize::from(ends.end == End::Collect)];
+                let rest = left.checked_sub(ends.count);
+                rest.map(|rest| *left = rest).is_some()
+            }
+            Some(SeriesRecord::BaseLeftOut { blocks }) => {
+                let blocks = blocks.min(MOST_UNLISTED);
+                self.may_end = self.may_end.map(|known| known.saturating_add(blocks));
+                true
+            }
+            Some(SeriesRecord::Restarted { first_id }) => {
+                // Blocks from before the trace was truncated.
+                let blocks = first_id.saturating_sub(self.first_id).min(MOST_UNLISTED);
+                self.may_end = self.may_end.map(|known| known.saturating_add(blocks));
+                self.first_id = first_id;
+                true
             }
             Some(_) => true,
             None => false,

@@ -13,12 +13,16 @@
 //! - `record`: the records, and how each is coded.
 //! - `encode`: [`SeriesEncoder`], which the traced program writes through.
 //! - `decode`: [`SeriesReader`].
+//! - `carried`: what the sidecar has, as events.
 //! - `source`: [`PartSource`], a part together with its sidecar as one source of events.
+//! - `tail`: [`SeriesTail`], the same of parts that are still written.
 
+mod carried;
 mod decode;
 mod encode;
 mod record;
 mod source;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +32,7 @@ pub use decode::{SeriesDefect, SeriesReader, SeriesSummary};
 pub use encode::SeriesEncoder;
 pub use record::{CarriedBlock, CarriedEnds, SeriesRecord};
 pub use source::PartSource;
+pub use tail::{SeriesTail, TakeSeriesEvent};
 
 /// What a sidecar begins with.
 pub const SERIES_MAGIC: [u8; 8] = *b"\x89SERIES\n";

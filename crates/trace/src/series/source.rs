@@ -5,13 +5,14 @@
 //! same domain. If nothing before the part is read, the blocks that were alive when it began come
 //! first, as allocations at the time of their birth, which is before the part begins.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use crate::model::{
     Allocation, Backtrace, Block, Code, End, Event, EventKind, EventSource, LocationTable, Losses,
     ReadError, TraceInfo,
 };
-use crate::series::{CarriedBlock, CarriedEnds, SeriesReader, SeriesRecord};
+use crate::series::SeriesReader;
+use crate::series::carried::{Carried, CarriedEvents, Position, kind_of};
 
 /// The next event of the part, without its stack.
 #[derive(Clone, Copy)]
@@ -27,19 +28,6 @@ enum PartEventKind {
     End(End, u64),
 }
 
-/// What comes next in the sidecar.
-#[derive(Clone, Copy)]
-enum Carried {
-    /// A block that was alive when the part began.
-    Base(CarriedBlock),
-    /// The promotion of the block before, at that time.
-    Promotion { id: u64, domain: u16, time: u64 },
-    /// A block that was sampled at an earlier rate.
-    Stray(CarriedBlock),
-    /// Ends, of which the first is next.
-    Ends(CarriedEnds),
-}
-
 /// Which of the two is next.
 enum Next {
     Part(PartEvent),
@@ -49,20 +37,14 @@ enum Next {
 /// A part of a series that is read with its sidecar.
 pub struct PartSource<R> {
     part: Box<dyn EventSource>,
-    sidecar: SeriesReader<R>,
+    carried: CarriedEvents<R>,
     /// What the ids of the part are counted from.
     first_id: u64,
-    /// Whether the blocks come that were alive when the part began.
-    with_base: bool,
-    /// The list of these is over.
-    base_over: bool,
     /// Read, but not returned.
     part_next: Option<PartEvent>,
     part_over: bool,
-    carried_next: Option<Carried>,
-    /// The stack of the next allocation of the part, and of the last one of the sidecar.
+    /// The stack of the next allocation of the part.
     part_stack: Vec<Code>,
-    carried_stack: Vec<Code>,
     /// At which rate the last allocation was sampled.
     rate: f64,
 }
@@ -80,73 +62,37 @@ impl<R: Read> PartSource<R> {
         let rate = part.info().sample_rate;
         PartSource {
             part,
-            sidecar,
+            carried: CarriedEvents::new(sidecar, with_base),
             first_id,
-            with_base,
-            base_over: false,
             part_next: None,
             part_over: false,
-            carried_next: None,
             part_stack: Vec::new(),
-            carried_stack: Vec::new(),
             rate,
         }
     }
 
     fn advance(&mut self) -> Result<Option<Next>, ReadError> {
-        self.fill_carried()?;
-        if let Some(carried @ (Carried::Base(_) | Carried::Promotion { .. })) = self.carried_next {
-            return Ok(self.take_carried(carried));
+        let carried = self.carried.peek()?;
+        if let Some(carried @ (Carried::Base(_) | Carried::Promotion { .. })) = carried {
+            return Ok(Some(self.take(carried)));
         }
         self.fill_part()?;
-        Ok(match (self.part_next, self.carried_next) {
-            (Some(event), Some(carried)) if carried.is_before(&event) => self.take_carried(carried),
+        Ok(match (self.part_next, carried) {
+            (Some(event), Some(carried)) if carried.is_before(event.position()) => {
+                Some(self.take(carried))
+            }
             (Some(event), _) => {
                 self.part_next = None;
                 Some(Next::Part(event))
             }
-            (None, Some(carried)) => self.take_carried(carried),
+            (None, Some(carried)) => Some(self.take(carried)),
             (None, None) => None,
         })
     }
 
-    /// Takes what is next in the sidecar, and leaves what follows from it.
-    fn take_carried(&mut self, carried: Carried) -> Option<Next> {
-        self.carried_next = match carried {
-            Carried::Base(CarriedBlock { id, domain, promotion: Some(time), .. }) => {
-                Some(Carried::Promotion { id, domain, time })
-            }
-            Carried::Ends(ends) if ends.count > 1 => Some(Carried::Ends(CarriedEnds {
-                first: ends.first + 1,
-                count: ends.count - 1,
-                ..ends
-            })),
-            _ => None,
-        };
-        Some(Next::Carried(carried))
-    }
-
-    fn fill_carried(&mut self) -> io::Result<()> {
-        while self.carried_next.is_none()
-            && let Some(record) = self.sidecar.next_record()?
-        {
-            match record {
-                SeriesRecord::Block(block) if self.base_over => {
-                    self.carried_next = Some(Carried::Stray(block));
-                }
-                SeriesRecord::Block(block) if self.with_base => {
-                    self.carried_next = Some(Carried::Base(block));
-                }
-                SeriesRecord::Ends(ends) if ends.count > 0 => {
-                    self.carried_next = Some(Carried::Ends(ends));
-                }
-                SeriesRecord::BaseComplete | SeriesRecord::BaseLeftOut { .. } => {
-                    self.base_over = true;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+    fn take(&mut self, carried: Carried) -> Next {
+        self.carried.pass(carried);
+        Next::Carried(carried)
     }
 
     fn fill_part(&mut self) -> Result<(), ReadError> {
@@ -174,20 +120,9 @@ impl<R: Read> PartSource<R> {
     }
 
     fn carried_event(&mut self, carried: &Carried) -> (Event<'_>, &LocationTable) {
-        let (time, domain, kind) = match *carried {
-            Carried::Base(block) | Carried::Stray(block) => {
-                let CarriedBlock { id, length, samples, source, node, .. } = block;
-                self.rate = self.sidecar.rate(block.rate).unwrap_or(self.rate);
-                self.sidecar.stack(node, &mut self.carried_stack);
-                let frames = &self.carried_stack[..];
-                let backtrace = Backtrace { frames, common_prefix: 0, new: frames };
-                let allocation = Allocation { id, length, samples, source, backtrace };
-                (block.birth, block.domain, EventKind::Alloc(allocation))
-            }
-            Carried::Promotion { id, domain, time } => (time, domain, EventKind::Promote(id)),
-            Carried::Ends(ends) => (ends.time, ends.domain, kind_of(ends.end, ends.first)),
-        };
-        (Event { time, domain, kind }, self.sidecar.locations())
+        let (event, table, rate) = self.carried.event(carried);
+        self.rate = rate.unwrap_or(self.rate);
+        (event, table)
     }
 
     fn part_event(&mut self, event: &PartEvent) -> (Event<'_>, &LocationTable) {
@@ -208,26 +143,13 @@ impl<R: Read> PartSource<R> {
     }
 }
 
-fn kind_of(end: End, id: u64) -> EventKind<'static> {
-    match end {
-        End::Promote => EventKind::Promote(id),
-        End::Collect => EventKind::Collect(id),
-    }
-}
-
-impl Carried {
-    /// Whether this is returned before an event of the part. Within a domain, its allocations
-    /// tell; at one time, the other events come first.
-    fn is_before(&self, event: &PartEvent) -> bool {
-        let (time, domain, position) = match self {
-            Carried::Stray(block) => (block.birth, block.domain, block.position),
-            Carried::Ends(ends) => (ends.time, ends.domain, ends.position),
-            Carried::Base(_) | Carried::Promotion { .. } => return true,
+impl PartEvent {
+    fn position(&self) -> Position {
+        let allocated = match self.kind {
+            PartEventKind::Alloc { id, .. } => Some(id),
+            PartEventKind::End(..) => None,
         };
-        match event.kind {
-            PartEventKind::Alloc { id, .. } if event.domain == domain => id >= position,
-            _ => time < event.time,
-        }
+        Position { time: self.time, domain: self.domain, allocated }
     }
 }
 

@@ -125,14 +125,31 @@ fn ends() -> impl Strategy<Value = Written> {
     })
 }
 
+/// No more ends than there are blocks that can end.
+fn possible(base: usize, later: Vec<Written>) -> Vec<Written> {
+    let mut may_end = [base as u64; 2];
+    let mut is_possible = |written: &Written| match written {
+        Written::Block(..) => {
+            may_end = may_end.map(|blocks| blocks + 1);
+            true
+        }
+        Written::Ends(ends) => {
+            let left = &mut may_end[usize::from(ends.end == End::Collect)];
+            left.checked_sub(ends.count).map(|rest| *left = rest).is_some()
+        }
+    };
+    later.into_iter().filter(|written| is_possible(written)).collect()
+}
+
 proptest! {
     #[test]
     fn a_sidecar_is_read_up_to_the_last_whole_chunk(
-        base in prop::collection::vec(block(), 0..12),
+        base in prop::collection::vec(block(), 0..40),
         later in prop::collection::vec(prop_oneof![block(), ends()], 0..12),
         cut in any::<prop::sample::Index>(),
         flipped in any::<prop::sample::Index>(),
     ) {
+        let later = possible(base.len(), later);
         let (bytes, chunks) = sidecar(&base, &later);
         let all: Vec<Written> = base.iter().chain(&later).cloned().collect();
         let (found, reader) = read(&bytes);
@@ -264,7 +281,7 @@ fn ends_come_between_the_allocations_of_their_domain() {
     let end = |position, first, count| {
         Written::Ends(CarriedEnds { end: End::Collect, time: 7, domain: 0, position, first, count })
     };
-    let base = [block(8, 0, 1)];
+    let base = [block(7, 0, 1), block(8, 0, 1)];
     let later = [end(501, 7, 2), block(STRAY_IDS, 502, 1), end(503, STRAY_IDS, 1)];
     let (bytes, _) = sidecar(&base, &later);
     let events_of = |with_base| {
@@ -283,6 +300,8 @@ fn ends_come_between_the_allocations_of_their_domain() {
     };
     let stray = STRAY_IDS;
     let expected = [
+        (('a', 7), 5, 1.0),
+        (('p', 7), 6, 1.0),
         (('a', 8), 5, 1.0),
         (('p', 8), 6, 1.0),
         (('a', 500), 7, 0.25),
@@ -295,5 +314,36 @@ fn ends_come_between_the_allocations_of_their_domain() {
         (('c', stray), 7, 0.25),
     ];
     assert_eq!(events_of(true), expected);
-    assert_eq!(events_of(false)[..], expected[2..]);
+    assert_eq!(events_of(false)[..], expected[4..]);
+}
+
+/// A few bytes could ask for any number of events.
+#[test]
+fn no_more_blocks_end_than_there_are() {
+    let ends = |end, count| {
+        let (time, domain, position, first) = (7, 0, 500, 8);
+        Written::Ends(CarriedEnds { end, time, domain, position, first, count })
+    };
+    let block = CarriedBlock {
+        id: 8,
+        birth: 5,
+        promotion: None,
+        length: 1,
+        samples: 1,
+        source: Source::Minor,
+        domain: 0,
+        node: 0,
+        rate: 1,
+        position: 0,
+    };
+    let base = [Written::Block(block, Vec::new())];
+    let once = [ends(End::Promote, 1), ends(End::Collect, 1)];
+    let (bytes, _) = sidecar(&base, &once);
+    assert_eq!(read(&bytes).1.defect(), None);
+    for more in [ends(End::Collect, 1), ends(End::Promote, 1), ends(End::Collect, 1 << 60)] {
+        let later = [&once[..], &[more]].concat();
+        let (bytes, _) = sidecar(&base, &later);
+        let (found, reader) = read(&bytes);
+        assert_eq!((found.len(), reader.defect()), (3, Some(SeriesDefect::Record)));
+    }
 }

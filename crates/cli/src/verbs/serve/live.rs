@@ -21,6 +21,7 @@ use crate::io::input::Input;
 use crate::io::live_target::LiveTarget;
 use crate::io::live_trace::{self, LiveState};
 use crate::io::notices::say;
+use crate::io::watch::Watch;
 
 /// How long a connection may have to wait while a trace is read.
 const SLICE: Duration = Duration::from_millis(40);
@@ -183,9 +184,19 @@ impl TailedTrace {
         let Some(file) = self.trace.file().filter(|_| self.trace.info().is_some()) else {
             return Ok(());
         };
-        let input = Input::of_file(self.trace.name(), file)?.quietly();
         let Reading { name, packing, .. } = &*self.reading;
-        match PackedTrace::of_input(&input, name.clone(), packing) {
+        let parts = self.trace.parts();
+        let packed = if parts.is_empty() {
+            let input = Input::of_file(self.trace.name(), file)?.quietly();
+            PackedTrace::of_input(&input, name.clone(), packing)
+        } else if parts.iter().all(|part| part.is_file()) {
+            let quiet = Arc::new(Watch::default());
+            quiet.during(|| PackedTrace::of_parts(parts, name.clone(), packing))
+        } else {
+            // What was read of parts that are gone stays as it came.
+            return Ok(());
+        };
+        match packed {
             Ok(packed) => self.reading.replace(packed.into()),
             // What was tailed is still there.
             Err(failure) => failure.message().into_iter().for_each(say),

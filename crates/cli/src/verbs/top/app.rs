@@ -139,8 +139,9 @@ impl App {
 
     /// Reads on in the sidecar, for at most this long. Returns whether anything changed.
     pub(super) fn read_sidecar(&mut self, time: Duration) -> bool {
-        let start = self.session.live.info().map(|info| info.start_time);
-        self.sidecar.advance(start, Instant::now() + time)
+        let live = &self.session.live;
+        let start = live.info().map(|info| info.start_time);
+        self.sidecar.advance(start, (live.path(), live.file_start()), Instant::now() + time)
     }
 
     /// Computes what is shown.

@@ -1,7 +1,7 @@
 //! What the program says of itself, as the view tails it: its probes and its log at the moment in
 //! view, and where it asks the view to stop.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use heaptap_probes::History;
@@ -18,6 +18,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(super) struct SidecarView {
     /// `None` if the trace has no name, as a pipe.
     sidecar: Option<LiveSidecar>,
+    /// The trace beside which it is.
+    file: Option<PathBuf>,
     /// When the trace in view began, in microseconds since the epoch.
     trace_start: Option<u64>,
     /// What was there when the view began was read. Its stops are past.
@@ -46,7 +48,8 @@ pub(super) struct Stop {
 impl SidecarView {
     /// Of the trace at this path, if it has one.
     pub(super) fn of(trace: Option<&Path>) -> SidecarView {
-        SidecarView { sidecar: trace.map(LiveSidecar::of), ..SidecarView::default() }
+        let file = trace.map(Path::to_owned);
+        SidecarView { sidecar: trace.map(LiveSidecar::of), file, ..SidecarView::default() }
     }
 
     /// Everything that was read so far; `None` without a sidecar.
@@ -77,11 +80,30 @@ impl SidecarView {
     }
 
     /// Reads on. Returns whether anything changed.
-    /// `trace_start` is when the trace in view began, in microseconds since the epoch.
-    pub(super) fn advance(&mut self, trace_start: Option<u64>, until: Instant) -> bool {
+    /// `trace_start` is when the trace in view began, in microseconds since the epoch; of a series
+    /// the first file that was read. `file`: where the file is that is read now, and when it began.
+    pub(super) fn advance(
+        &mut self,
+        trace_start: Option<u64>,
+        file: (Option<&Path>, Option<u64>),
+        until: Instant,
+    ) -> bool {
         self.trace_start = trace_start;
+        let (path, file_start) = file;
+        if path != self.file.as_deref() {
+            // What the file before has is summed up at the beginning of this one.
+            self.file = path.map(Path::to_owned);
+            self.sidecar = path.map(LiveSidecar::of);
+        }
         let Some(sidecar) = &mut self.sidecar else { return false };
         let changed = sidecar.poll(until);
+        let history = &mut sidecar.read.history;
+        if let (Some(start), Some(trace_start)) = (&mut history.start, trace_start)
+            && Some(start.trace_start) == file_start
+        {
+            // Its times count from the beginning of the series.
+            start.trace_start = trace_start;
+        }
         let history = &sidecar.read.history;
         let newest = history.stops.last();
         if let Some((time, text)) = newest.filter(|(time, _)| *time != self.last_stop) {
