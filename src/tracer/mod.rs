@@ -12,7 +12,8 @@
 //! - `part_code_cache`, `frame_locator`, `session_clock`, `writer_context`: what the writer thread needs
 //!   of the session.
 //! - `counting_output`, `writer_thread`, `session`: the session, with
-//!   its writer thread and the list of its mutators. `series`: going on from file to file.
+//!   its writer thread and the list of its mutators. `series`: parts of a trace, in files or memory.
+//!   `changes`: another part, rate or budget while it runs.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
 //!
@@ -27,6 +28,7 @@
 
 mod backtraces;
 mod budget;
+mod changes;
 mod cost;
 mod counters;
 mod counting_output;

@@ -26,7 +26,7 @@ use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::flight_recorder::{self, FlightRecorder, RecorderWatch};
 use crate::tracer::frame_locator::FrameLocator;
-use crate::tracer::info::{entropy, now_us, sidecar_owner, trace_info};
+use crate::tracer::info::{entropy, new_file, now_us, sidecar_owner};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
@@ -38,7 +38,7 @@ use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_context::WriterContext;
 use crate::tracer::writer_thread::{Stop, WriterThread};
-use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
+use crate::writer::{IdentifiedBlocks, Mailbox, TraceOutput, Writer, open};
 
 /// How long the end of a program waits for what a recorder writes.
 const LONGEST_DUMP: Duration = Duration::from_secs(20);
@@ -475,17 +475,6 @@ impl Shared {
     pub(crate) fn with(labels: Arc<Labels>, probes: Arc<ProbeRegistry>) -> Shared {
         Shared { tables: Arc::new(FrameTables::new()), labels, probes, forked: None }
     }
-}
-
-/// A trace file at this rate, that begins at this time.
-pub(super) fn new_file(
-    out: CountingOutput,
-    options: &Options,
-    rate: Rate,
-    start_us: u64,
-) -> NewFile<CountingOutput> {
-    let info = trace_info(options, rate, start_us);
-    NewFile { out, info, late_params: options.late_params.clone() }
 }
 
 /// Opens an output, with its bytes counted.
