@@ -38,5 +38,5 @@ pub(crate) use answer::command_from_program;
 pub(crate) use process::{Moment, ProgramOrder, RuntimeSupport, take_from_program};
 pub(crate) use sessions::{Sessions, StartOrder, StoppedSession, Wait};
 pub(crate) use settings::Settings;
-pub(crate) use start::{may_start_in_child, settings_of_host, start, start_for_host};
+pub(crate) use start::{OpenSocket, may_start_in_child, settings_of_host, start, start_for_host};
 pub(crate) use trigger::note_major_collections;

@@ -40,9 +40,10 @@ const ENTRY: Duration = Duration::from_secs(10);
 pub struct Injection<'a> {
     /// The absolute path of a shared library.
     pub library: &'a Path,
-    /// Its function: `int entry(const char *argument)`. It is called under the master lock, at the
-    /// beginning of a minor collection, on a stack of 1 MiB, with the thread's signal mask as
-    /// it was. It returns before the collection goes on, and must not run OCaml code.
+    /// Its function: `int entry(const char *argument, char *answer, size_t answer_size)`. It is called
+    /// under the master lock, at the beginning of a minor collection, on a stack of 1 MiB, with the
+    /// thread's signal mask as it was. It returns before the collection goes on, and must not run
+    /// OCaml code. It may write a text of fewer bytes with a NUL.
     pub entry: &'a str,
     /// What the function is given. Gone when it returns.
     pub argument: &'a str,
@@ -51,10 +52,12 @@ pub struct Injection<'a> {
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injected {
     /// What the entry has returned.
     pub result: i32,
+    /// And the text that it has written, as far as there was room; escaped.
+    pub answer: String,
     /// How long all threads stood still, the longest time.
     pub stopped: Duration,
     /// From the call of [`inject`] to the entry's return.
@@ -140,7 +143,8 @@ impl Attempt<'_> {
         let restored = self.erase(site);
         match header.status {
             Status::Returned => {
-                Ok(Injected { result: header.result, stopped: self.stopped, took, restored })
+                let (result, answer) = (header.result, message);
+                Ok(Injected { result, answer, stopped: self.stopped, took, restored })
             }
             Status::NotLoaded => Err(Refusal::NotLoaded { message }),
             Status::NoEntry => Err(Refusal::NoEntry { message }),
