@@ -209,7 +209,7 @@ impl LoadedImage {
     }
 }
 
-/// Calls `found` with each image of this process that has dynamic symbols. None of them is unloaded
+/// Calls `found` with each image that the loader has given this process and that has dynamic symbols. None of them is unloaded
 /// meanwhile. Not inside hooks.
 pub(crate) fn for_each_image(mut found: impl FnMut(&LoadedImage)) {
     let mut found: &mut dyn FnMut(&LoadedImage) = &mut found;
@@ -231,7 +231,10 @@ unsafe extern "C" fn visit_each(
     let info = unsafe { &*info };
     // SAFETY: by the contract, and nobody else uses it meanwhile.
     let found = unsafe { &mut *found.cast::<&mut dyn FnMut(&LoadedImage)>() };
-    if !info.dlpi_phdr.is_null() {
+    // The kernel's own image is in the list, too. The loader does not relocate its tables.
+    // SAFETY: reads the table that the kernel gave the process; takes no pointer.
+    let is_of_kernel = info.dlpi_addr == unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    if !info.dlpi_phdr.is_null() && !is_of_kernel {
         // SAFETY: the loader keeps `dlpi_phnum` program headers at `dlpi_phdr`.
         let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
