@@ -10,6 +10,7 @@ use heaptap_control::{
 };
 
 use super::jobs::{Answer, Queue, Work};
+use super::lease;
 use super::process::{self, Process};
 use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
@@ -122,15 +123,23 @@ fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
     process.support.sessions.clone()
 }
 
-fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
-    let StartRequest { file, rate, .. } = request;
+fn start(process: &'static Process, request: StartRequest, wait: Wait) -> Answer {
+    let StartRequest { file, rate, span, .. } = request;
     let order = StartOrder { file: file.into_os_string().into_vec(), rate, wait };
-    let session = sessions(process)?.start(&order)?;
+    let sessions = sessions(process)?;
+    let session = sessions.start(&order)?;
+    if let Some(span) = span
+        && let Err(why) = lease::begin(process, sessions, &session, span)
+    {
+        // Rather none than one without an end.
+        let _ = sessions.stop(Some(&session), &order.wait);
+        return Err(why);
+    }
     Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
 }
 
 fn stop(process: &Process, wait: &Wait) -> Answer {
-    let StoppedSession { session, words } = sessions(process)?.stop(wait)?;
+    let StoppedSession { session, words } = sessions(process)?.stop(None, wait)?;
     let file = session.file();
     if session.write_failed() {
         return Err(format!("the trace has ended, but {} lacks its end", file.display()));

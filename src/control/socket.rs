@@ -49,6 +49,11 @@ pub(super) fn open_unserved(pid: u32) -> io::Result<Option<Listener>> {
     open_in(&directories(std::env::var_os(RUNTIME_DIRECTORY), user()), user(), pid)
 }
 
+/// Whether this process, or the parent that has forked, has opened a socket.
+pub(super) fn is_open() -> bool {
+    current().is_some()
+}
+
 /// Starts the thread that answers on a socket.
 pub(super) fn serve(process: &'static Process, listener: Listener) -> Result<(), String> {
     let listener = keep(listener);

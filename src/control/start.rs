@@ -48,6 +48,19 @@ pub(crate) fn start_for_host(settings: &Settings) {
     }
 }
 
+/// Whether this process takes commands. A forked child of one that does, does so from now on.
+pub(crate) fn listens() -> Result<bool, String> {
+    let Some(process) = process::recorded() else { return Ok(false) };
+    if process.is_current() {
+        return Ok(socket::is_open());
+    }
+    let socket = OpenSocket::open()?;
+    match process::record_child() {
+        Some(child) => socket::serve(child, socket.0).map(|()| true),
+        None => Ok(false),
+    }
+}
+
 /// The socket of a program that is attached to while it runs, which nobody answers on yet.
 pub(crate) struct OpenSocket(Listener);
 

@@ -51,7 +51,8 @@ impl Process {
         fs::metadata(self.file("")).ok().map(|found| found.uid())
     }
 
-    pub(crate) fn is_running(self) -> bool {
+    /// Whether it has not ended.
+    pub fn is_running(self) -> bool {
         Process::of(self.pid) == Some(self)
     }
 
@@ -80,6 +81,18 @@ impl Process {
         let value =
             entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
         Some(OsString::from_vec(value.to_vec()))
+    }
+
+    /// Its root directory, as seen from here, if its file names do not mean what ours do: it runs in a
+    /// container, or has changed its root.
+    pub fn other_root(self) -> Option<PathBuf> {
+        let place = |process: &str| {
+            let root = fs::metadata(format!("/proc/{process}/root/.")).ok()?;
+            let namespace = fs::metadata(format!("/proc/{process}/ns/mnt")).ok()?;
+            Some((namespace.dev(), namespace.ino(), root.dev(), root.ino()))
+        };
+        let theirs = place(&self.pid.to_string())?;
+        (place("self") != Some(theirs)).then(|| self.file("root"))
     }
 
     /// Its number in its own namespace: the last one of `NSpid` (proc(5)).

@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ pub struct Injection<'a> {
     pub argument: &'a str,
     /// How long to wait until the program calls it.
     pub timeout: Duration,
+    /// Nobody waits any more once this is true.
+    pub cancelled: &'a AtomicBool,
 }
 
 /// What was done.
@@ -137,7 +140,7 @@ impl Attempt<'_> {
         };
         let timeout = injection.timeout.min(LONGEST);
         let site = self.arm(strings, timeout)?;
-        let header = self.outcome(site, timeout)?;
+        let header = self.outcome(site, timeout, injection.cancelled)?;
         let took = self.begin.elapsed();
         let message = self.message(site, &header);
         let restored = self.erase(site);
@@ -173,7 +176,12 @@ impl Attempt<'_> {
     }
 
     /// Waits until the stub has begun, and finished. Takes everything back if it does not begin.
-    fn outcome(&mut self, site: Site, timeout: Duration) -> Result<Header, Refusal> {
+    fn outcome(
+        &mut self,
+        site: Site,
+        timeout: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Header, Refusal> {
         let deadline = self.begin + timeout;
         let mut next_poke = Instant::now() + LOOK;
         let mut pause = LOOK;
@@ -183,7 +191,7 @@ impl Attempt<'_> {
             if header.status != Status::Armed {
                 return self.finish(site);
             }
-            if now >= deadline {
+            if now >= deadline || cancelled.load(Ordering::Relaxed) {
                 return self.take_back(site);
             }
             if now >= next_poke {

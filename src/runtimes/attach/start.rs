@@ -90,7 +90,8 @@ fn attach(detected: Detected) {
 /// On a thread that holds the runtime's lock, where [`Runtime::is_running`] says.
 pub(crate) fn while_running(known: Known) -> Result<(), String> {
     if let Some(attached) = attached() {
-        return Err(attached_before(attached));
+        let listens = control::listens()?;
+        return if listens { Ok(()) } else { Err(attached_before(attached)) };
     }
     let detected = detect(known.iter().copied(), &symbols::lookup);
     let Detected { runtime, supported } =

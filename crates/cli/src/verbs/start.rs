@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use heaptap_control::{Command, StartRequest, Started};
-use heaptap_settings::RATE;
 
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::print;
@@ -23,7 +22,7 @@ use crate::text::escape;
 #[derive(Args)]
 #[command(after_help = "Examples:
   heaptap start 4711
-  heaptap start server -o leak.ctf -r 1e-4
+  heaptap start server -o leak.ctf -r 1e-4 --for 10m
   heaptap start 4711 -o '/var/tmp/%e-%p.ctf' --timeout 60
 
 Exit status:
@@ -43,8 +42,12 @@ pub(crate) struct Start {
 
     /// The probability with which each allocated word is sampled (a number from 1e-7 to 1).
     /// Default: that of the program's settings, 1e-5
-    #[arg(short, long, value_name = "RATE", value_parser = rate)]
+    #[arg(short, long, value_name = "RATE", value_parser = running::rate)]
     rate: Option<f64>,
+
+    /// End the trace by itself after this time: such as 30s, 5m or 1h
+    #[arg(long = "for", value_name = "TIME", value_parser = running::span)]
+    span: Option<Duration>,
 
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
     /// 3600
@@ -52,15 +55,12 @@ pub(crate) struct Start {
     timeout: Duration,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
-}
-
 impl Start {
     pub(crate) fn run(&self) -> VerbResult {
         let process = running::find(&self.pid)?;
         let file = running::absolute(&self.output)?;
-        let request = StartRequest { file, rate: self.rate, wait: Some(self.timeout) };
+        let (rate, span, wait) = (self.rate, self.span, Some(self.timeout));
+        let request = StartRequest { file, rate, span, wait };
         let command = Command::Start(request);
         let Started { file, rate } = running::ask(process, &command, "no trace was started")?;
         print(format!("{}: began, at rate {rate}\n", escape::path(&file)).as_bytes())?;
