@@ -95,6 +95,16 @@ impl Process {
         (place("self") != Some(theirs)).then(|| self.file("root"))
     }
 
+    /// Whether a file of such a name is mapped into it; false if that cannot be seen.
+    pub fn has_mapped(self, name: &str) -> bool {
+        let maps = fs::read(self.file("maps")).unwrap_or_default();
+        let mut names = maps.split(|&byte| byte == b'\n').filter_map(|line| {
+            let path = line.splitn(2, |&byte| byte == b'/').nth(1)?;
+            path.rsplit(|&byte| byte == b'/').next()
+        });
+        names.any(|file| file.starts_with(name.as_bytes()))
+    }
+
     /// Its number in its own namespace: the last one of `NSpid` (proc(5)).
     pub(crate) fn innermost_pid(self) -> u32 {
         let status = fs::read_to_string(self.file("status")).unwrap_or_default();

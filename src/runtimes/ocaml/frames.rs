@@ -210,7 +210,7 @@ pub(super) fn find_loaded_plugins() {
         let table = unsafe { OcamlTable::new(address as *const u8, *version) };
         let first = table.return_addresses().ok().and_then(|mut addresses| addresses.next());
         if first.is_some_and(|first| descriptors.record(first) != 0) {
-            remember(address, code.map(|(begin, end)| begin..end.max(begin)));
+            let _ = remember(address, code.map(|(begin, end)| begin..end.max(begin)));
         }
     }
 }
@@ -229,16 +229,17 @@ pub(super) fn watch_plugins() {
     }
 }
 
-/// Adds a plugin to the list.
-fn remember(table: usize, code: Option<Range<usize>>) {
+/// Adds a plugin to the list. False if it is there: a library that is loaded again is the same one.
+fn remember(table: usize, code: Option<Range<usize>>) -> bool {
     if plugins().any(|plugin| plugin.table == table) {
-        return;
+        return false;
     }
     let plugin = Box::leak(Box::new(Plugin { table, code, next: ptr::null() }));
     let _ = PLUGINS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
         plugin.next = next;
         Some(ptr::from_mut(plugin))
     });
+    true
 }
 
 /// Called by the runtime when a plugin is loaded, not inside a hook of the profiler.
@@ -256,7 +257,9 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
         let Some(table) = symbol(b"frametable") else { return };
         // The runtime looks for these two, too.
         let code = symbol(b"code_begin").zip(symbol(b"code_end"));
-        remember(table, code.map(|(begin, end)| begin..end.max(begin)));
+        if !remember(table, code.map(|(begin, end)| begin..end.max(begin))) {
+            return;
+        }
         // SAFETY: NULL, or a session that lives until `end` is called at a safe point: not while
         // this function runs.
         let traced = unsafe { TRACED.load(Ordering::Acquire).as_ref() };

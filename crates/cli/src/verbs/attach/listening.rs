@@ -39,7 +39,13 @@ pub(super) fn ensure(
     if let Some(status) = status(process)? {
         return check(process, &status);
     }
-    load(process, timeout, interruption)?;
+    if let Err(refusal) = load(process, timeout, interruption) {
+        // Another attach may have been faster.
+        return match status(process) {
+            Ok(Some(status)) => check(process, &status),
+            _ => Err(refusal),
+        };
+    }
     let deadline = Instant::now() + OPENING;
     loop {
         match status(process)? {
@@ -116,6 +122,11 @@ fn load(process: Process, timeout: Duration, interruption: &Interruption) -> Res
         Ok(injected) => {
             let what = format!("it cannot be attached to: {}", injected.answer);
             Err(Failure::Trouble(of_process(process, &what)))
+        }
+        Err(Refusal::UnknownLayout { .. }) if process.has_mapped("libheaptap") => {
+            let what = "heaptap's library is in it already, and takes no commands: start it by \
+                        `heaptap run --listen`";
+            Err(Failure::Trouble(of_process(process, what)))
         }
         Err(refusal) => Err(Failure::Trouble(of_process(process, &refusal.to_string()))),
     }
