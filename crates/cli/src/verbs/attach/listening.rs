@@ -65,6 +65,9 @@ fn status(process: Process) -> Result<Option<Status>, Failure> {
     match process.ask(&Command::Status, || {}) {
         Ok(status) => Ok(Some(status)),
         Err(AskError::NotListening) => Ok(None),
+        Err(AskError::Unanswered(_)) if !process.is_running() => {
+            Err(Failure::Trouble(of_process(process, "it has ended")))
+        }
         Err(error) => {
             let why = error.to_string();
             Err(Failure::Trouble(of_process(process, &escape::path(why.as_ref()).to_string())))
