@@ -10,7 +10,7 @@ use heaptap_control::{Command, Status};
 use heaptap_inject::{Injection, Refusal, inject};
 
 use super::interruption::Interruption;
-use super::of_process;
+use super::words::of_process;
 use crate::exit_status::Failure;
 use crate::io::library;
 use crate::io::notices::say;

@@ -2,12 +2,13 @@
 //!
 //! - `listening`: has the program take commands: loads the library into it, unless it is there.
 //! - `place`: where the trace goes, also in a container.
-//! - `watch`: waits until the trace is to end, and ends it; `interruption`: Ctrl-C.
+//! - `watch`: waits until the trace is to end, and ends it; `interruption`: Ctrl-C; `words`: messages.
 
 mod interruption;
 mod listening;
 mod place;
 mod watch;
+mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,13 +16,11 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use heaptap_client::{NotFound, Process};
 use heaptap_control::{Command, SnapshotRequest, StartRequest, Started, Taken};
-use heaptap_report::figures::units::{bytes, count};
+use heaptap_report::figures::units::{bytes, count, short_duration};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
-use crate::io::output::print;
 use crate::io::running;
-use crate::text::escape;
 
 use interruption::Interruption;
 use place::Place;
@@ -143,25 +142,10 @@ impl Attach {
 
     fn began(&self, place: &Place, started: &Started) -> String {
         let end = match (self.span, self.detach) {
-            (Some(span), _) => format!(
-                "for {}",
-                heaptap_report::figures::units::short_duration(span.as_micros() as f64)
-            ),
+            (Some(span), _) => format!("for {}", short_duration(span.as_micros() as f64)),
             (None, false) => "until Ctrl-C".to_owned(),
             (None, true) => format!("until `heaptap stop {}`", self.pid),
         };
         format!("tracing into {} at rate {}, {end}", place.shown(&started.file), started.rate)
     }
-}
-
-/// The line of a trace that has ended, by what the program answers.
-fn print_summary(summary: &str) -> VerbResult {
-    print(summary.as_bytes())?;
-    Ok(Verdict::Sound)
-}
-
-/// What is said of a process.
-fn of_process(process: Process, what: &str) -> String {
-    let name = process.name();
-    format!("process {} ({}): {what}", process.pid(), escape::path(name.as_ref()))
 }

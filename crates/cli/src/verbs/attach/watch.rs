@@ -10,9 +10,10 @@ use heaptap_report::figures::units::{bytes, count};
 
 use super::interruption::Interruption;
 use super::place::Place;
-use super::{of_process, print_summary};
-use crate::exit_status::{Failure, VerbResult};
+use super::words::of_process;
+use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
+use crate::io::output::print;
 use crate::io::running;
 use crate::text::escape;
 
@@ -119,4 +120,10 @@ impl Watch {
         let name = self.place.shown(file);
         print_summary(&format!("{name}: {samples}{} of file\n", bytes(size as f64)))
     }
+}
+
+/// The line of a trace that is complete.
+fn print_summary(summary: &str) -> VerbResult {
+    print(summary.as_bytes())?;
+    Ok(Verdict::Sound)
 }
