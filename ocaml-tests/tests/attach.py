@@ -369,3 +369,82 @@ def refusals(bench):
         equal(result.returncode, 2, result.stderr)
         expect("/no/such/directory/x.ctf" in result.stderr, result.stderr)
         expect(target.unchanged(), "code is changed")
+
+
+def may_unshare():
+    """Skips the scenario without the right to make namespaces."""
+    done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True)
+    if done.returncode:
+        raise Skip("no right to make namespaces")
+
+
+@scenario
+def a_container(bench):
+    """Another mount namespace, with another /tmp, and other numbers of processes. The library is copied there."""
+    may_unshare()
+    program = compile(bench, "trees")
+    libraries = os.path.dirname(bench.library)
+    # The directory of the scenario may be below /tmp.
+    with contextlib.ExitStack() as stack:
+        place = f"/var/tmp/heaptap-container-{os.getpid()}"
+        os.mkdir(place, 0o700)
+        stack.callback(shutil.rmtree, place)
+        shutil.copy(program, f"{place}/inside")
+        script = f"mount -t tmpfs none /tmp && if [ -d {libraries} ]; then mount -t tmpfs none {libraries}; fi && exec {place}/inside 2000000"
+        target = stack.enter_context(running(bench, ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script]))
+        pid = None
+        deadline = time.monotonic() + LONG
+        while pid is None:
+            expect(time.monotonic() < deadline, "the program has not begun")
+            children = open(f"/proc/{target.pid}/task/{target.pid}/children").read().split()
+            pid = next((int(child) for child in children if os.readlink(f"/proc/{child}/exe").endswith("inside")), None)
+            time.sleep(0.02)
+        for number in range(2):
+            result = target.attach("-o", f"{number}.ctf", "-r", "1e-2", "--for", "200ms", "--snapshot", pid=pid)
+            equal(result.returncode, 0, result.stderr)
+            here = f"/proc/{pid}/root/tmp/{number}.ctf"
+            expect(f"/tmp/{number}.ctf of its container ({here} while it runs)" in result.stderr, result.stderr)
+            shutil.copy(here, bench.path("copied.ctf"))
+            bench.sound("copied.ctf")
+            left = [name for name in os.listdir(f"/proc/{pid}/root/tmp") if name.startswith(".heaptap-")]
+            equal(left, [], "copies of the library that are left")
+        refused = target.attach("-o", "a/b.ctf", pid=pid)
+        expect(refused.returncode == 2 and "give an absolute name there" in refused.stderr, refused.stderr)
+
+
+@scenario
+def root_attaches_to_a_program_of_another_user(bench):
+    """The program writes the trace, with its own rights: nothing of root's is touched."""
+    if os.geteuid() != 0:
+        raise Skip("only root may")
+    place = bench.directory / "of_nobody"
+    place.mkdir()
+    shutil.copy(compile(bench, "trees"), place)
+    shutil.copy(bench.library, place)
+    secret = bench.directory / "secret"
+    secret.write_text("mine")
+    secret.chmod(0o600)
+    for path in (place, *place.iterdir()):
+        os.chown(path, 65534, 65534)
+    bench.directory.chmod(0o711)
+    environment = bench.environment({"HEAPTAP_LIBRARY": place / "libheaptap.so"})
+    environment.pop("XDG_RUNTIME_DIR", None)
+    user = {"user": 65534, "group": 65534, "extra_groups": []}
+    with subprocess.Popen([place / "trees", "2000000"], cwd="/", env=environment, **user) as process:
+        try:
+            def attach(*options):
+                return subprocess.run([bench.heaptap, "attach", str(process.pid), *options], env=environment,
+                                      cwd=bench.directory, capture_output=True, text=True, timeout=LONG)
+            time.sleep(0.2)
+            os.symlink(secret, place / "trap.ctf")
+            for file in ("secret", "of_nobody/trap.ctf", "/root/x.ctf"):
+                result = attach("-o", file, "--for", "100ms")
+                equal(result.returncode, 2, result.stderr)
+                expect("ermission denied" in result.stderr or "cannot" in result.stderr, result.stderr)
+            equal(secret.read_text(), "mine", "a file of root's")
+            result = attach("-o", "of_nobody/a.ctf", "--for", "100ms")
+            equal(result.returncode, 0, result.stderr)
+            equal((place / "a.ctf").stat().st_uid, 65534, "the owner of the trace")
+        finally:
+            process.kill()
+    bench.sound("of_nobody/a.ctf")

@@ -64,10 +64,10 @@ pub(super) fn ensure(
 fn status(process: Process) -> Result<Option<Status>, Failure> {
     match process.ask(&Command::Status, || {}) {
         Ok(status) => Ok(Some(status)),
-        Err(AskError::NotListening) => Ok(None),
-        Err(AskError::Unanswered(_)) if !process.is_running() => {
+        Err(AskError::Unanswered(_) | AskError::NotListening) if !process.is_running() => {
             Err(Failure::Trouble(of_process(process, "it has ended")))
         }
+        Err(AskError::NotListening) => Ok(None),
         Err(error) => {
             let why = error.to_string();
             Err(Failure::Trouble(of_process(process, &escape::path(why.as_ref()).to_string())))
