@@ -14,6 +14,17 @@ pub struct Process {
     pub(crate) began: u64,
 }
 
+/// What system calls a process may make (seccomp(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFilter {
+    /// All of them.
+    None,
+    /// A filter decides.
+    Some,
+    /// Reading, writing and ending only.
+    Strict,
+}
+
 impl Process {
     /// The running process with this number.
     pub fn of(pid: u32) -> Option<Process> {
@@ -105,6 +116,22 @@ impl Process {
         names.any(|file| file.starts_with(name.as_bytes()))
     }
 
+    /// Whether a thread of it has a filter of system calls (seccomp), and whether one may make almost none.
+    pub fn call_filter(self) -> CallFilter {
+        let threads = fs::read_dir(self.file("task")).into_iter().flatten().flatten();
+        let mode = |thread: fs::DirEntry| {
+            let status = fs::read_to_string(thread.path().join("status")).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?;
+            line.trim().parse().ok()
+        };
+        let modes: Vec<u32> = threads.filter_map(mode).collect();
+        match (modes.contains(&1), modes.contains(&2)) {
+            (true, _) => CallFilter::Strict,
+            (false, true) => CallFilter::Some,
+            (false, false) => CallFilter::None,
+        }
+    }
+
     /// Its number in its own namespace: the last one of `NSpid` (proc(5)).
     pub(crate) fn innermost_pid(self) -> u32 {
         let status = fs::read_to_string(self.file("status")).unwrap_or_default();
@@ -129,5 +156,8 @@ mod tests {
         let began = process.began_us().unwrap();
         assert!(began <= now_us() + 2_000_000 && began + 86_400_000_000 > now_us(), "{began}");
         assert_eq!(Process::of(u32::MAX), None);
+        assert_ne!(process.call_filter(), CallFilter::Strict);
+        assert_eq!(process.other_root(), None);
+        assert!(process.has_mapped("libc") && !process.has_mapped("no such library"));
     }
 }

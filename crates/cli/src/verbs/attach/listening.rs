@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use heaptap_client::{AskError, Process};
+use heaptap_client::{AskError, CallFilter, Process};
 use heaptap_control::{Command, Status};
 use heaptap_inject::{Injection, Refusal, inject};
 
@@ -34,11 +34,13 @@ const PACE: Duration = Duration::from_millis(20);
 pub(super) fn ensure(
     process: Process,
     timeout: Duration,
+    despite_filter: bool,
     interruption: &Interruption,
 ) -> Result<(), Failure> {
     if let Some(status) = status(process)? {
         return check(process, &status);
     }
+    check_filter(process, despite_filter)?;
     if let Err(refusal) = load(process, timeout, interruption) {
         // Another attach may have been faster.
         return match status(process) {
@@ -96,6 +98,22 @@ fn check(process: Process, status: &Status) -> Result<(), Failure> {
         Some(why) => refused(escape::path(why.as_ref()).to_string()),
         None => Ok(()),
     }
+}
+
+/// Refuses a program that the system may kill for what the library does.
+fn check_filter(process: Process, despite_filter: bool) -> Result<(), Failure> {
+    let what = match process.call_filter() {
+        CallFilter::None => return Ok(()),
+        CallFilter::Some if despite_filter => return Ok(()),
+        CallFilter::Some => {
+            "it has a filter of system calls (seccomp), which may kill it for what the library does: for that of a \
+             container, which only fails calls, give --despite-seccomp; otherwise start it without the filter"
+        }
+        CallFilter::Strict => {
+            "it may make almost no system calls (seccomp), so that no library can be loaded: start it without that"
+        }
+    };
+    Err(Failure::Trouble(of_process(process, what)))
 }
 
 /// Loads the library into it, and has it open its socket.

@@ -60,8 +60,9 @@ pub(crate) struct Attach {
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: u32,
 
-    /// The trace, which the program writes. Default: PROGRAM-PID.ctf in the current directory, or in a container
-    /// in its /tmp. A second trace of the same process gets a number behind its name
+    /// The trace, which the program writes, with `%p`, `%e` and `%t` as in `heaptap run`. Default: PROGRAM-PID.ctf
+    /// in the current directory, or in a container in its /tmp. A second trace of the same process gets a number
+    /// behind its name
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
@@ -83,6 +84,12 @@ pub(crate) struct Attach {
     #[arg(long)]
     detach: bool,
 
+    /// Attach to a program with a filter of system calls (seccomp), as containers have it. A filter that kills
+    /// for a call that it does not know, such as those that systemd sets, may kill the program: the library
+    /// maps memory, opens files and a socket, and starts threads
+    #[arg(long)]
+    despite_seccomp: bool,
+
     /// The longest wait, in seconds, until the program allocates, and until it can be interrupted:
     /// such as 60 or 0.5, at most 3600
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = running::timeout)]
@@ -95,7 +102,7 @@ impl Attach {
         let process = Process::of(self.pid).ok_or_else(none)?;
         let place = Place::of(process, self.output.as_deref())?;
         let interruption = Interruption::begin()?;
-        listening::ensure(process, self.timeout, &interruption)?;
+        listening::ensure(process, self.timeout, self.despite_seccomp, &interruption)?;
         let snapshot = self.take_snapshot(process, &place)?;
         interruption.check("no trace was started")?;
         let started = self.start(process, &place)?;
@@ -132,7 +139,7 @@ impl Attach {
 
     fn start(&self, process: Process, place: &Place) -> Result<Started, Failure> {
         let request = StartRequest {
-            file: place.pattern(),
+            file: place.pattern().to_owned(),
             rate: self.rate,
             span: self.span.map(|span| span + GRACE),
             wait: Some(self.timeout),
