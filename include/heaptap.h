@@ -740,6 +740,19 @@ uint32_t heaptap_attached_label(const char *name,
  * Costs a few instructions. */
 uint32_t heaptap_attached_set_label(uint32_t label);
 
+/* Makes a program that runs take commands on a control socket. Called by `heaptap attach`, and of no
+ * use to others.
+ *
+ * Returns 0 if the program takes commands from now on, and otherwise writes the reason to `answer`, cut to
+ * `answer_size` bytes with a NUL at its end; then nothing in the program has changed. `argument` is the
+ * version of heaptap that asks, which must be this one.
+ *
+ * A thread of the runtime that holds its lock, at the beginning of a minor collection, with 256 KiB of
+ * stack. Allocates and takes locks. */
+int heaptap_attached_listen(const char *argument,
+                            char *answer,
+                            size_t answer_size);
+
 /* Carries out a command of the control socket, such as `status`, `start /tmp/a.ctf 1e-4`, `stop`,
  * `mark TEXT` or `flush` (docs/control.md), and returns when it is done.
  *

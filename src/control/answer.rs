@@ -12,6 +12,7 @@ use heaptap_control::{
 use heaptap_settings::BUDGETS;
 
 use super::jobs::{Answer, Queue, Work};
+use super::lease;
 use super::process::{self, Process};
 use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
@@ -144,19 +145,27 @@ fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
     process.support.sessions.clone()
 }
 
-fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
-    let StartRequest { file, rate, budget, rotate, keep, recorder, .. } = request;
+fn start(process: &'static Process, request: StartRequest, wait: Wait) -> Answer {
+    let StartRequest { file, rate, budget, rotate, keep, recorder, span, .. } = request;
     let rate = rate.map(checked_rate).transpose()?;
     let budget = budget.map(checked_share).transpose()?;
     let recorder = recorder.map(|text| recorder_limits(&text)).transpose()?;
     let file = file.into_os_string().into_vec();
     let order = StartOrder { file, rate, budget, rotate, keep, recorder, wait };
-    let session = sessions(process)?.start(&order)?;
+    let sessions = sessions(process)?;
+    let session = sessions.start(&order)?;
+    if let Some(span) = span
+        && let Err(why) = lease::begin(process, sessions, &session, span)
+    {
+        // Rather none than one without an end.
+        let _ = sessions.stop(Some(&session), &order.wait);
+        return Err(why);
+    }
     Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
 }
 
 fn stop(process: &Process, wait: &Wait) -> Answer {
-    let StoppedSession { session, words } = sessions(process)?.stop(wait)?;
+    let StoppedSession { session, words } = sessions(process)?.stop(None, wait)?;
     let file = session.file();
     if session.write_failed() {
         return Err(format!("the trace has ended, but {} lacks its end", file.display()));

@@ -49,5 +49,6 @@ pub(crate) struct StoppedSession {
 /// error says what to do.
 pub(crate) trait Sessions: Sync {
     fn start(&self, order: &StartOrder) -> Result<Arc<Session>, String>;
-    fn stop(&self, wait: &Wait) -> Result<StoppedSession, String>;
+    /// `only`: unless another session is live.
+    fn stop(&self, only: Option<&Arc<Session>>, wait: &Wait) -> Result<StoppedSession, String>;
 }

@@ -13,6 +13,9 @@ pub const MAX_STRING_BYTES: u32 = 4096;
 /// The longest wait for a safe point that a client can ask for, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 3600;
 
+/// The longest time that a trace can be given, in seconds: a year.
+pub const MAX_SPAN_SECONDS: u64 = 365 * 24 * 3600;
+
 /// The most bytes of a mark's text.
 pub const MAX_MARK_BYTES: usize = 1024;
 
@@ -69,6 +72,8 @@ pub struct StartRequest {
     /// What is kept in memory, as the variable `HEAPTAP_RECORDER` has it, if the trace is not
     /// written all the time.
     pub recorder: Option<String>,
+    /// The trace ends by itself when it is so old, up to [`MAX_SPAN_SECONDS`]; `None`: it does not.
+    pub span: Option<Duration>,
     /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
     pub wait: Option<Duration>,
 }
@@ -99,7 +104,7 @@ impl Command {
         "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
         "status",
         "flush",
-        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [recorder=TIME] [wait=SECONDS]",
+        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [recorder=TIME] [for=SECONDS] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
         "rotate",
@@ -253,12 +258,14 @@ impl StartRequest {
                 request.recorder = Some(recorder);
             } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
                 request.rate = Some(rate);
+            } else if let Some(span) = span(word) {
+                request.span = Some(span);
             } else {
                 return Err(format!(
                     "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
                      budget=P% (such as 1%), rotate=WHEN (such as 100MB,24h), keep=N, \
-                     recorder=TIME (such as 30s) or wait=SECONDS (up to {MAX_WAIT_SECONDS}, \
-                     also 0.5)",
+                     recorder=TIME (such as 30s), for=SECONDS (up to {MAX_SPAN_SECONDS}) nor \
+                     wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
                     shown(word)
                 ));
             }
@@ -269,13 +276,14 @@ impl StartRequest {
 
 impl fmt::Display for StartRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StartRequest { file, rate, budget, rotate, keep, recorder, wait } = self;
+        let StartRequest { file, rate, budget, rotate, keep, recorder, span, wait } = self;
         write!(f, "{}", words::word(file))?;
         rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
         budget.map_or(Ok(()), |percent| write!(f, " budget={percent}%"))?;
         rotate.as_ref().map_or(Ok(()), |when| write!(f, " rotate={}", words::word(when)))?;
         keep.map_or(Ok(()), |keep| write!(f, " keep={keep}"))?;
         recorder.as_ref().map_or(Ok(()), |time| write!(f, " recorder={}", words::word(time)))?;
+        span.map_or(Ok(()), |span| write!(f, " for={}", span.as_secs_f64()))?;
         write_wait(f, *wait)
     }
 }
@@ -373,12 +381,21 @@ fn string_bytes(word: &[u8]) -> Option<u32> {
     (bytes <= MAX_STRING_BYTES).then_some(bytes)
 }
 
+fn span(word: &[u8]) -> Option<Duration> {
+    let span = std::str::from_utf8(word.strip_prefix(b"for=")?).ok()?;
+    seconds_up_to(span, MAX_SPAN_SECONDS).filter(|span| !span.is_zero())
+}
+
 fn wait(word: &[u8]) -> Option<Duration> {
     seconds(std::str::from_utf8(word.strip_prefix(b"wait=")?).ok()?)
 }
 
 /// A wait in seconds, such as `10` or `0.5`, up to [`MAX_WAIT_SECONDS`]; `None` for anything else.
 pub fn seconds(text: &str) -> Option<Duration> {
+    seconds_up_to(text, MAX_WAIT_SECONDS)
+}
+
+fn seconds_up_to(text: &str, most: u64) -> Option<Duration> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     if !is_number(whole) || !is_number(fraction) {
         return None;
@@ -386,7 +403,7 @@ pub fn seconds(text: &str) -> Option<Duration> {
     // Digits beyond nanoseconds do not matter.
     let nanoseconds = format!("{:0<9}", fraction.get(..9).unwrap_or(fraction));
     let wait = Duration::new(whole.parse().ok()?, nanoseconds.parse().ok()?);
-    (wait <= Duration::from_secs(MAX_WAIT_SECONDS)).then_some(wait)
+    (wait <= Duration::from_secs(most)).then_some(wait)
 }
 
 fn is_number(digits: &str) -> bool {
@@ -434,6 +451,7 @@ mod tests {
                 rotate: Some("100MB,24h".into()),
                 keep: Some(7),
                 recorder: Some("30s, 64MiB".to_owned()),
+                span: Some(Duration::from_secs(MAX_SPAN_SECONDS)),
                 wait: Some(Duration::from_millis(1_500)),
             },
         ]
@@ -466,8 +484,9 @@ mod tests {
         let plain = start("start /tmp/a%20b.ctf");
         assert_eq!((&*plain.file, plain.rate, plain.wait), (Path::new("/tmp/a b.ctf"), None, None));
         let second = Some(Duration::from_secs(1));
-        let all = start("start /x wait=1 1e-3");
-        assert_eq!((all.rate, all.wait), (Some(1e-3), second));
+        let all = start("start /x for=1 wait=1 1e-3");
+        assert_eq!((all.rate, all.wait, all.span), (Some(1e-3), second, second));
+        assert_eq!(start("start /x for=86400.5").span, Some(Duration::from_millis(86_400_500)));
         assert_eq!(start("start /x 1").rate, Some(1.0));
     }
 
@@ -512,6 +531,8 @@ mod tests {
             (b"budget nan%", "no budget"),
             (b"budget -1%", "no budget"),
             (b"budget 1% 2%", "one share"),
+            (b"start /x for=0", "for=SECONDS"),
+            (b"start /x for=31536001", "up to 31536000"),
             (b"stop now", "wait=SECONDS"),
             (b"stop wait=3601", "up to 3600"),
             (b"mark", "needs a text"),

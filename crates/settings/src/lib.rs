@@ -40,6 +40,6 @@ pub use table::{
     LISTEN, LISTEN_FORKS, MAX_FRAMES, MAX_RATE, MIN_RATE, ONLY, PROBES_LIMIT, RATE, RECORDER,
     ROTATE, SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TEST_VERIFY, TIMELINE, UNWINDER, VARIABLES,
 };
-pub use trigger::{Trigger, TriggerSignal};
+pub use trigger::{Trigger, TriggerSignal, period};
 pub use value::{Invalid, Syntax};
 pub use variable::{Inheritance, Lookup, Reader, RunOption, Variable};

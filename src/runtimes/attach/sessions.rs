@@ -42,9 +42,14 @@ impl Sessions for Attached {
         Ok(session)
     }
 
-    fn stop(&self, wait: &Wait) -> Result<StoppedSession, String> {
+    fn stop(&self, only: Option<&Arc<Session>>, wait: &Wait) -> Result<StoppedSession, String> {
         let turn = turn(wait)?;
         let session = self.session();
+        if let Some((only, live)) = only.zip(session.as_ref())
+            && !Arc::ptr_eq(only, live)
+        {
+            return Err("another trace has begun since".into());
+        }
         if session.is_none() && !self.is_replaced() {
             return Err("the program is not traced".into());
         }

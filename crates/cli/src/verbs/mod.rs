@@ -5,6 +5,7 @@
 //! declared here, and one more line in the list below.
 
 mod anonymise;
+mod attach;
 mod check;
 mod completions;
 mod diff;
@@ -57,6 +58,7 @@ macro_rules! verbs {
 
 verbs! {
     run::Run,
+    attach::Attach,
     top::Top,
     ps::Ps,
     start::Start,
