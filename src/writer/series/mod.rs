@@ -64,6 +64,10 @@ impl RotationLimits {
     }
 }
 
+/// The frames of different stacks of blocks that are not in the trace, at which those of dead ones are
+/// forgotten: some 10 MB.
+const MOST_NODES: usize = if cfg!(test) { 16 } else { 1 << 18 };
+
 /// The names of parts, which their outputs share: one that finds the disk full has the oldest part
 /// removed. A series of one file has none.
 #[derive(Clone)]
@@ -167,6 +171,8 @@ pub(crate) struct Series {
     /// The id of the next block that is sampled at an earlier rate.
     next_stray: u64,
     part_began: Instant,
+    /// With as many nodes the call tree is rebuilt.
+    most_nodes: usize,
 }
 
 impl Series {
@@ -186,6 +192,7 @@ impl Series {
             first_id: 0,
             next_stray: STRAY_IDS,
             part_began: Instant::now(),
+            most_nodes: MOST_NODES,
         }
     }
 
@@ -372,6 +379,7 @@ impl Series {
         locate: &mut impl Locate,
     ) -> u64 {
         let (time, lane, block) = birth;
+        self.bound_stacks();
         let id = self.next_stray;
         self.next_stray += 1;
         let alive = self.live.born(&Birth { id, time, lane, block, frames, rate });
@@ -380,6 +388,18 @@ impl Series {
             sidecar.block(&sidecar::carried(id, &alive, node, position));
         }
         id
+    }
+
+    /// Forgets stacks that nothing has any more, before there are so many that they are a burden for the
+    /// program and for readers: a part may be written for months.
+    fn bound_stacks(&mut self) {
+        if self.live.tree.len() >= self.most_nodes {
+            self.live.compact();
+            self.most_nodes = MOST_NODES.max(2 * self.live.tree.len());
+            if let Some(sidecar) = &mut self.sidecar {
+                sidecar.forget_nodes();
+            }
+        }
     }
 
     /// Whether a block is in the trace of this part.
