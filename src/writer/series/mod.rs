@@ -89,6 +89,10 @@ impl RotationLimits {
     }
 }
 
+/// The frames of different stacks of blocks that are not in the trace, at which those of dead ones are
+/// forgotten: some 10 MB.
+const MOST_NODES: usize = if cfg!(test) { 16 } else { 1 << 18 };
+
 /// A series that is being written.
 pub(crate) struct Series {
     store: Store,
@@ -116,6 +120,8 @@ pub(crate) struct Series {
     part_began: Instant,
     /// Anything has happened since.
     part_is_used: bool,
+    /// With as many nodes the call tree is rebuilt.
+    most_nodes: usize,
 }
 
 impl Series {
@@ -136,6 +142,7 @@ impl Series {
             next_stray: STRAY_IDS,
             part_began: Instant::now(),
             part_is_used: false,
+            most_nodes: MOST_NODES,
         }
     }
 
@@ -323,6 +330,7 @@ impl Series {
     ) -> u64 {
         let (time, lane, block) = birth;
         self.part_is_used = true;
+        self.bound_stacks();
         let id = self.next_stray;
         self.next_stray += 1;
         let alive = self.live.born(&Birth { id, time, lane, block, frames, rate });
@@ -331,6 +339,18 @@ impl Series {
             sidecar.block(&sidecar::carried(id, &alive, node, position));
         }
         id
+    }
+
+    /// Forgets stacks that nothing has any more, before there are so many that they are a burden for the
+    /// program and for readers: a part may be written for months.
+    fn bound_stacks(&mut self) {
+        if self.live.tree.len() >= self.most_nodes {
+            self.live.compact();
+            self.most_nodes = MOST_NODES.max(2 * self.live.tree.len());
+            if let Some(sidecar) = &mut self.sidecar {
+                sidecar.forget_nodes();
+            }
+        }
     }
 
     /// Whether a block is in the trace of this part.

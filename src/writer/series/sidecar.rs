@@ -105,6 +105,12 @@ impl PartSidecar {
         number
     }
 
+    /// The call tree has other numbers from now on.
+    pub(super) fn forget_nodes(&mut self) {
+        self.nodes = Vec::new();
+        self.encoder.forget_nodes();
+    }
+
     pub(super) fn block(&mut self, block: &CarriedBlock) {
         self.put_last_ends();
         self.encoder.block(block);

@@ -74,6 +74,8 @@ struct Life {
     rate: f64,
 }
 
+const RATES: [f64; 3] = [0.5, 1e-3, 0.1];
+
 /// A program whose trace is a series.
 struct Program {
     file: TraceFile<Encoder<PartOutput>>,
@@ -110,6 +112,31 @@ impl Program {
         program
     }
 
+    /// One whose trace is one file, at one rate so far.
+    fn of_one_file(directory: &Path, format: TraceFormat) -> Program {
+        let trace = directory.join("one.ctf");
+        let out = crate::sys::file::create(&trace).unwrap();
+        let out = PartOutput { out, files: SharedFiles(None) };
+        let first = NewFile { out, info: info(0.5, 1_000), late_params: None };
+        let file = TraceFile::new(format, first, None).unwrap();
+        let (alive, lives, before) = (Vec::new(), BTreeMap::new(), vec![BTreeMap::new()]);
+        Program { file, parts: vec![trace], time: 0, lanes: [(0, 0.5); 2], alive, lives, before }
+    }
+
+    /// Has a place for blocks at other rates from now on.
+    fn allow_many_rates(&mut self) {
+        if self.file.series.is_none() {
+            let (mut series, files) = Series::beside(&self.parts[0], [8; 16]).unwrap();
+            series.begin_part(files, 0.5, 1_000, 0, &mut Ticks).unwrap();
+            self.file.begin_series(Box::new(series));
+        }
+    }
+
+    fn change_rate(&mut self, lane: u16, rate: f64) {
+        self.lanes[usize::from(lane)].1 = rate;
+        self.record(lane, Record::Rate(rate.to_bits()));
+    }
+
     fn record(&mut self, lane: u16, record: Record<'_>) {
         let mut words = vec![0; record.len()];
         record.encode(&mut words).unwrap();
@@ -130,9 +157,18 @@ impl Program {
         self.before.push(self.lives.clone());
     }
 
+    /// Does one of the things that a program does whose trace is one file.
+    fn step_in_one_file(&mut self, kind: u8, lane: u16, number: u64, one_lane: bool) {
+        match kind {
+            0 => self.allow_many_rates(),
+            1 | 2 if self.file.series.is_none() => {}
+            1 | 2 => self.change_rate(if one_lane { 0 } else { lane }, RATES[number as usize % 3]),
+            _ => self.step(kind, lane, number, one_lane),
+        }
+    }
+
     /// Does one of the things that a program does.
     fn step(&mut self, kind: u8, lane: u16, number: u64, one_lane: bool) {
-        const RATES: [f64; 3] = [0.5, 1e-3, 0.1];
         let lane = if one_lane { 0 } else { lane };
         self.time += 1;
         match kind {
@@ -140,8 +176,7 @@ impl Program {
             1 => self.next_part(RATES[number as usize % 3]),
             2 => {
                 let rate = self.file.rate();
-                self.lanes[usize::from(lane)].1 = rate;
-                self.record(lane, Record::Rate(rate.to_bits()));
+                self.change_rate(lane, rate);
             }
             3..=6 if !self.alive.is_empty() => self.end(kind, lane, number as usize),
             _ => self.alloc(lane, number),
@@ -334,6 +369,27 @@ proptest! {
                 prop_assert_eq!(read(&parts), expected, "from part {}", written.oldest);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn lives_in_one_file_are_whole_at_whatever_rates(
+        steps in prop::collection::vec((0..24_u8, 0..2_u16, any::<u64>()), 1..300),
+        one_lane in any::<bool>(),
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let format = if one_lane { TraceFormat::Memtrace2 } else { TraceFormat::Memtrace3 };
+        let mut program = Program::of_one_file(place.path(), format);
+        for (kind, lane, number) in steps {
+            program.step_in_one_file(kind, lane, number, one_lane);
+        }
+        program.allow_many_rates();
+        let end = 1_000 + program.time;
+        program.file.end(end, &mut Ticks).unwrap();
+        prop_assert_eq!(read(&program.parts), ordered(program.lives.into_values()));
     }
 }
 
