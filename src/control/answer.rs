@@ -173,7 +173,9 @@ fn stop(process: &Process, wait: &Wait) -> Answer {
     let stats = session.stats();
     let (samples, lost) = (stats.totals.samples, stats.totals.dropped);
     let words = words.unwrap_or(0);
-    Ok(Stopped { file, bytes: stats.bytes, samples, lost, words }.to_string())
+    // Of a recorder, what it has written to files.
+    let bytes = session.recorder().map_or(stats.bytes, |recorder| recorder.written());
+    Ok(Stopped { file, bytes, samples, lost, words }.to_string())
 }
 
 fn recorder_limits(text: &str) -> Result<RecorderLimits, String> {

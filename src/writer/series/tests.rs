@@ -115,8 +115,7 @@ impl Program {
     /// One whose trace is one file, at one rate so far.
     fn of_one_file(directory: &Path, format: TraceFormat) -> Program {
         let trace = directory.join("one.ctf");
-        let out = crate::sys::file::create(&trace).unwrap();
-        let out = PartOutput { out, files: SharedFiles(None) };
+        let out = Store::OneFile.open(&trace).unwrap();
         let first = NewFile { out, info: info(0.5, 1_000), late_params: None };
         let file = TraceFile::new(format, first, None).unwrap();
         let (alive, lives, before) = (Vec::new(), BTreeMap::new(), vec![BTreeMap::new()]);
