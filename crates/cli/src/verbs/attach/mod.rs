@@ -113,8 +113,10 @@ impl Attach {
         if self.detach {
             return Ok(Verdict::Sound);
         }
-        Watch { process, place, span: self.span, timeout: self.timeout }
-            .run(&started, &interruption)
+        let watch = Watch { process, place, span: self.span, timeout: self.timeout };
+        let ended = watch.run(&started, &interruption);
+        left.clear(process);
+        ended
     }
 
     /// Takes a snapshot, if one is asked for. Returns its name, as the program knows it.
