@@ -102,7 +102,7 @@ impl Attach {
         let process = Process::of(self.pid).ok_or_else(none)?;
         let place = Place::of(process, self.output.as_deref())?;
         let interruption = Interruption::begin()?;
-        listening::ensure(process, self.timeout, self.despite_seccomp, &interruption)?;
+        let left = listening::ensure(process, self.timeout, self.despite_seccomp, &interruption)?;
         let snapshot = self.take_snapshot(process, &place)?;
         interruption.check("no trace was started")?;
         let started = self.start(process, &place)?;
