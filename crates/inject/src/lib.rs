@@ -53,7 +53,7 @@ mod stub;
 mod wait;
 
 pub use refusal::Refusal;
-pub use wait::{Injected, Injection, inject};
+pub use wait::{Injected, Injection, clear, inject};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("heaptap runs on Linux, on amd64");

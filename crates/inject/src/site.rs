@@ -169,6 +169,16 @@ impl Target {
         (meant.state == site.state.start && meant.hook == self.runtime.hook.start).then_some(meant)
     }
 
+    /// Clears away what others left. Says whether nothing is left.
+    pub(crate) fn clear_all(&self, stopped: &Stopped) -> Result<bool, Obstacle> {
+        for &tail in &self.room.state {
+            self.clear(stopped, tail)?;
+        }
+        let is_left =
+            |tail: &Writable| tail.size >= Header::SIZE as u64 && self.header(*tail).is_some();
+        Ok(!self.room.state.iter().any(is_left))
+    }
+
     /// Clears away what another attacher left at the beginning of this space.
     fn clear(&self, stopped: &Stopped, tail: Writable) -> Result<(), Obstacle> {
         if tail.size < Header::SIZE as u64 {

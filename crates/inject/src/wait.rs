@@ -92,6 +92,25 @@ pub fn inject(pid: i32, injection: &Injection<'_>) -> Result<Injected, Refusal> 
     outcome
 }
 
+/// Clears away what an earlier injection has left ([`Injected::restored`]), if nothing of it is in use
+/// any more. Returns whether nothing is left.
+#[must_use]
+pub fn clear(pid: i32) -> bool {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(target) = settled(pid) else { return false };
+    let mut attempt = Attempt { target: &target, begin: Instant::now(), stopped: Duration::ZERO };
+    let patience = Instant::now() + SHORT;
+    loop {
+        if let Ok(Ok(true)) = attempt.stop(|stopped| target.clear_all(stopped)) {
+            return true;
+        }
+        if Instant::now() > patience {
+            return false;
+        }
+        sleep(LOOK * 20);
+    }
+}
+
 fn check_strings(injection: &Injection<'_>) -> Result<(), Refusal> {
     let check = |what, bytes: &[u8]| {
         let is_good = !bytes.contains(&0) && bytes.len() < 4096;

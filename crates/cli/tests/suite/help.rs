@@ -2,8 +2,9 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 23] = [
+const VERBS: [&str; 24] = [
     "run",
+    "attach",
     "top",
     "ps",
     "start",

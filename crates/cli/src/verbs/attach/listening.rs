@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_client::{AskError, CallFilter, Process};
 use heaptap_control::{Command, Status};
-use heaptap_inject::{Injection, Refusal, inject};
+use heaptap_inject::{Injection, Refusal, clear, inject};
 
 use super::interruption::Interruption;
 use super::words::of_process;
@@ -30,28 +30,53 @@ const OTHER_ATTACH: Duration = Duration::from_secs(2);
 
 const PACE: Duration = Duration::from_millis(20);
 
+/// What loading the library has left in the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    /// Code that nobody uses, behind the program's own.
+    UnusedCode,
+}
+
+impl Left {
+    /// Clears it away, when the trace has ended.
+    pub(super) fn clear(self, process: Process) {
+        let Ok(pid) = i32::try_from(process.pid()) else { return };
+        if self == Left::UnusedCode && process.is_running() && !clear(pid) && process.is_running() {
+            say(&of_process(
+                process,
+                "a few hundred bytes that nobody uses are left behind its code; the next attach clears \
+                 them away",
+            ));
+        }
+    }
+}
+
 /// The program takes commands, and is not traced.
 pub(super) fn ensure(
     process: Process,
     timeout: Duration,
     despite_filter: bool,
     interruption: &Interruption,
-) -> Result<(), Failure> {
+) -> Result<Left, Failure> {
     if let Some(status) = status(process)? {
-        return check(process, &status);
+        return check(process, &status).map(|()| Left::Nothing);
     }
     check_filter(process, despite_filter)?;
-    if let Err(refusal) = load(process, timeout, interruption) {
+    let left = match load(process, timeout, interruption) {
+        Ok(left) => left,
         // Another attach may have been faster.
-        return match status(process) {
-            Ok(Some(status)) => check(process, &status),
-            _ => Err(refusal),
-        };
-    }
+        Err(refusal) => {
+            return match status(process) {
+                Ok(Some(status)) => check(process, &status).map(|()| Left::Nothing),
+                _ => Err(refusal),
+            };
+        }
+    };
     let deadline = Instant::now() + OPENING;
     loop {
         match status(process)? {
-            Some(status) => return check(process, &status),
+            Some(status) => return check(process, &status).map(|()| left),
             None if Instant::now() > deadline => {
                 let what = "heaptap's library is loaded into it, but its control socket is not \
                             found: is its runtime directory in a place that cannot be seen from here?";
@@ -69,7 +94,8 @@ fn status(process: Process) -> Result<Option<Status>, Failure> {
         Err(AskError::Unanswered(_) | AskError::NotListening) if !process.is_running() => {
             Err(Failure::Trouble(of_process(process, "it has ended")))
         }
-        Err(AskError::NotListening) => Ok(None),
+        // What is in the way of one of another user is said when it is attached to.
+        Err(AskError::NotListening | AskError::OtherUser(_)) => Ok(None),
         Err(error) => {
             let why = error.to_string();
             Err(Failure::Trouble(of_process(process, &escape::path(why.as_ref()).to_string())))
@@ -117,7 +143,7 @@ fn check_filter(process: Process, despite_filter: bool) -> Result<(), Failure> {
 }
 
 /// Loads the library into it, and has it open its socket.
-fn load(process: Process, timeout: Duration, interruption: &Interruption) -> Result<(), Failure> {
+fn load(process: Process, timeout: Duration, interruption: &Interruption) -> Result<Left, Failure> {
     let library = library::find()?;
     let pid = i32::try_from(process.pid());
     let pid = pid.map_err(|_| Failure::Trouble(of_process(process, "there is no such process")))?;
@@ -139,7 +165,9 @@ fn load(process: Process, timeout: Duration, interruption: &Interruption) -> Res
     };
     interruption.check("no trace was started, and nothing in the program has changed")?;
     match outcome {
-        Ok(injected) if injected.result == 0 => Ok(()),
+        Ok(injected) if injected.result == 0 => {
+            Ok(if injected.restored { Left::Nothing } else { Left::UnusedCode })
+        }
         Ok(injected) => {
             let what = format!("it cannot be attached to: {}", injected.answer);
             Err(Failure::Trouble(of_process(process, &what)))

@@ -101,7 +101,7 @@ impl Attach {
         let process = Process::of(self.pid).ok_or_else(none)?;
         let place = Place::of(process, self.output.as_deref())?;
         let interruption = Interruption::begin()?;
-        listening::ensure(process, self.timeout, self.despite_seccomp, &interruption)?;
+        let left = listening::ensure(process, self.timeout, self.despite_seccomp, &interruption)?;
         let snapshot = self.take_snapshot(process, &place)?;
         interruption.check("no trace was started")?;
         let started = self.start(process, &place)?;
@@ -112,8 +112,10 @@ impl Attach {
         if self.detach {
             return Ok(Verdict::Sound);
         }
-        Watch { process, place, span: self.span, timeout: self.timeout }
-            .run(&started, &interruption)
+        let watch = Watch { process, place, span: self.span, timeout: self.timeout };
+        let ended = watch.run(&started, &interruption);
+        left.clear(process);
+        ended
     }
 
     /// Takes a snapshot, if one is asked for. Returns its name, as the program knows it.
