@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use heaptap_report::CallTree;
 use heaptap_report::figures::Sum;
 use heaptap_report::rows::Site;
+use heaptap_report::{CallTree, Sampled};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -72,8 +72,8 @@ impl Cells {
     fn push(&mut self, parent: u32, node: &Node) {
         self.parent.push(parent);
         self.site.push(node.site.map_or(-1, i64::from));
-        self.samples.push(node.samples);
-        self.own.push(node.own);
+        self.samples.push(node.samples.count);
+        self.own.push(node.own.count);
         self.count.push(1);
         self.repeats.push(node.repeats);
     }
@@ -93,8 +93,9 @@ impl Cells {
     }
 
     /// Small cells under one caller, as one.
-    fn push_joined(&mut self, parent: u32, samples: u64, count: u32) {
-        self.push(parent, &Node { site: None, samples, own: 0, repeats: 1, below: Below::Joined });
+    fn push_joined(&mut self, parent: u32, samples: Sampled, count: u32) {
+        let own = Sampled::default();
+        self.push(parent, &Node { site: None, samples, own, repeats: 1, below: Below::Joined });
         if let Some(last) = self.count.last_mut() {
             *last = count;
         }
@@ -104,8 +105,8 @@ impl Cells {
 /// A node of the tree that is shown.
 pub(crate) struct Node {
     pub(crate) site: Option<u32>,
-    pub(crate) samples: u64,
-    own: u64,
+    pub(crate) samples: Sampled,
+    own: Sampled,
     repeats: u32,
     below: Below,
 }
@@ -115,7 +116,7 @@ enum Below {
     /// The calls of a node.
     Calls(u32),
     /// The callers of these nodes, with the samples that each passes on.
-    Callers(Vec<(u32, u64)>),
+    Callers(Vec<(u32, Sampled)>),
     Joined,
 }
 
@@ -135,10 +136,10 @@ pub(crate) fn tree(
     let tree = called.aggregate.call_tree(&calls, metric);
     let walk = Walk { tree: &tree, spread: called.spread(), scale: called.unit() };
     let root = walk.focused(shape)?;
-    let total = Sum { samples: tree.samples(0), size: called.all().into() };
+    let total = called.sum(tree.samples(0), called.all());
     let focus_total = match shape.focus.is_empty() {
         true => total,
-        false => Sum { samples: root.samples, size: called.estimate(root.samples).into() },
+        false => called.sum(root.samples, called.estimate(root.samples)),
     };
     let (mut cells, depth) = walk.cells(root, shape);
     let sites = cells.number_sites(tree.sites());
@@ -169,11 +170,12 @@ impl Walk<'_> {
         let tree = self.tree;
         let below = if invert {
             let ends = (1..tree.len()).map(|node| (node, tree.own_samples(node)));
-            Below::Callers(ends.filter(|&(_, own)| own > 0).collect())
+            Below::Callers(ends.filter(|&(_, own)| own.count > 0).collect())
         } else {
             Below::Calls(0)
         };
-        Node { site: None, samples: tree.samples(0), own: 0, repeats: 1, below }
+        let own = Sampled::default();
+        Node { site: None, samples: tree.samples(0), own, repeats: 1, below }
     }
 
     /// The node at the end of the path that is asked for.
@@ -207,23 +209,23 @@ impl Walk<'_> {
                     repeats: tree.repeats(child),
                     below: Below::Calls(child),
                 };
-                tree.children(*at).map(child).filter(|child| child.samples > 0).collect()
+                tree.children(*at).map(child).filter(|child| child.samples.count > 0).collect()
             }
             Below::Callers(nodes) => {
-                let mut groups: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+                let mut groups: HashMap<u32, Vec<(u32, Sampled)>> = HashMap::new();
                 for &(node, samples) in nodes {
                     let at = if innermost { node } else { tree.parent(node) };
                     if let Some(site) = tree.site(at) {
                         groups.entry(site).or_default().push((at, samples));
                     }
                 }
-                let group = |(site, nodes): (u32, Vec<(u32, u64)>)| {
+                let group = |(site, nodes): (u32, Vec<(u32, Sampled)>)| {
                     let all = nodes.iter().map(|&(_, samples)| samples);
                     let ends = nodes.iter().filter(|&&(node, _)| tree.parent(node) == 0);
                     Node {
                         site: Some(site),
-                        samples: all.fold(0, u64::saturating_add),
-                        own: ends.map(|&(_, samples)| samples).fold(0, u64::saturating_add),
+                        samples: all.sum(),
+                        own: ends.map(|&(_, samples)| samples).sum(),
                         repeats: nodes
                             .iter()
                             .map(|&(node, _)| tree.repeats(node))
@@ -241,7 +243,7 @@ impl Walk<'_> {
     /// joined, never dropped.
     fn cells(&self, root: Node, shape: &TreeShape) -> (Cells, u32) {
         let most = shape.most.clamp(1, MOST_CELLS);
-        let least = (root.samples as f64 * shape.min_share.clamp(0.0, 1.0)).max(1.0);
+        let least = (root.samples.count as f64 * shape.min_share.clamp(0.0, 1.0)).max(1.0);
         let mut cells = Cells::default();
         let mut deepest = 0;
         // Children are pushed in reverse, so that the first is next: preorder.
@@ -260,10 +262,10 @@ impl Walk<'_> {
             let below = self.below(&node, shape.invert && depth == 0 && node.site.is_none());
             let full = cells.len() + stack.len() + below.len() > most || depth >= DEEPEST;
             let (mut shown, small): (Vec<Node>, Vec<Node>) =
-                below.into_iter().partition(|child| !full && child.samples as f64 >= least);
+                below.into_iter().partition(|child| !full && child.samples.count as f64 >= least);
             self.order(&mut shown);
             if !small.is_empty() {
-                let samples = small.iter().map(|child| child.samples).fold(0, u64::saturating_add);
+                let samples = small.iter().map(|child| child.samples).sum();
                 stack.push((number, depth + 1, Next::Joined(samples, small.len() as u32)));
             }
             let shown = shown.into_iter().rev();
@@ -277,15 +279,15 @@ impl Walk<'_> {
     pub(crate) fn order(&self, nodes: &mut [Node]) {
         let by_name = |one: &Node, other: &Node| self.site(one).cmp(&self.site(other));
         nodes.sort_by(|one, other| {
-            other.samples.cmp(&one.samples).then_with(|| by_name(one, other))
+            other.samples.count.cmp(&one.samples.count).then_with(|| by_name(one, other))
         });
         let spread = (self.spread / self.scale).powi(2);
         let mut from = 0;
         while from < nodes.len() {
-            let first = nodes[from].samples as f64;
+            let first = nodes[from].samples.count as f64;
             let alike = |node: &Node| {
-                let apart = first - node.samples as f64;
-                apart * apart <= 4.0 * spread * (first + node.samples as f64)
+                let apart = first - node.samples.count as f64;
+                apart * apart <= 4.0 * spread * (first + node.samples.count as f64)
             };
             let length = nodes[from..].iter().take_while(|node| alike(node)).count().max(1);
             nodes[from..from + length].sort_by(by_name);
@@ -297,5 +299,5 @@ impl Walk<'_> {
 /// What comes next in preorder.
 enum Next {
     Node(Node),
-    Joined(u64, u32),
+    Joined(Sampled, u32),
 }

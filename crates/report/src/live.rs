@@ -11,8 +11,10 @@ use heaptap_trace::Source;
 
 use crate::block_counter::Block;
 use crate::classes::{CLASS_BITS, NO_CLASS};
+use crate::estimate::Sampled;
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
+use crate::rates::Rates;
 use crate::thinning::{is_tracked, level_of};
 
 /// The most objects that are tracked: the capacity of a table of 2²¹ slots, or half
@@ -107,11 +109,15 @@ pub(crate) struct LiveObjects {
     objects: IdMap<LiveObject>,
     most: usize,
     level: u32,
+    rates: Rates,
+    /// The numbers of the rates at which objects were sampled, if the trace has several.
+    rate_numbers: IdMap<u32>,
 }
 
 impl LiveObjects {
-    pub(crate) fn new(most: usize) -> Self {
-        LiveObjects { objects: IdMap::default(), most, level: 0 }
+    pub(crate) fn new(most: usize, rates: Rates) -> Self {
+        let rate_numbers = IdMap::default();
+        LiveObjects { objects: IdMap::default(), most, level: 0, rates, rate_numbers }
     }
 
     /// One in 2^level objects with one sample is tracked, and more of larger ones.
@@ -129,10 +135,26 @@ impl LiveObjects {
         is_tracked(id, samples, self.level)
     }
 
-    /// Adds an object that is tracked. Returns another object of this id, which only a
-    /// damaged trace has.
-    pub(crate) fn insert(&mut self, id: u64, object: LiveObject) -> Option<LiveObject> {
-        self.objects.insert(id, object)
+    /// Adds an object that is tracked, and was sampled at the rate with this number. Returns the
+    /// block of another object of this id, which only a damaged trace has.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: u64, object: LiveObject, rate: u32) -> Option<Block> {
+        let other = self.objects.insert(id, object).map(|other| self.block(id, other));
+        if self.rates.are_several() {
+            self.rate_numbers.insert(id, rate);
+        }
+        other
+    }
+
+    /// What a sample of an object counts.
+    #[inline]
+    fn weight(&self, id: u64) -> Sampled {
+        // With one rate there are no numbers, and this is that of the only one.
+        let number = match self.rates.are_several() {
+            true => self.rate_numbers.get(&id).copied().unwrap_or(0),
+            false => 0,
+        };
+        self.rates.weight(number)
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -144,14 +166,21 @@ impl LiveObjects {
         self.level += 1;
         let level = self.level;
         self.objects.retain(|&id, object| is_tracked(id, object.samples(), level));
+        self.rate_numbers.retain(|id, _| self.objects.contains_key(id));
     }
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut LiveObject> {
         self.objects.get_mut(&id)
     }
 
-    pub(crate) fn remove(&mut self, id: u64) -> Option<LiveObject> {
-        self.objects.remove(&id)
+    #[inline]
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Block> {
+        let object = self.objects.remove(&id)?;
+        let block = self.block(id, object);
+        if self.rates.are_several() {
+            self.rate_numbers.remove(&id);
+        }
+        Some(block)
     }
 
     /// A live object as it counts.
@@ -161,6 +190,7 @@ impl LiveObjects {
             id,
             path: object.path(),
             samples,
+            weight: self.weight(id),
             level: self.level_of(samples),
             birth: object.time(),
             old: object.is_old(),
@@ -185,7 +215,11 @@ impl LiveObjects {
         } else {
             self.objects.extract_if(|id, _| ids.contains(id)).collect()
         };
-        ended.into_iter().map(|(id, object)| self.block(id, object)).collect()
+        let blocks = ended.into_iter().map(|(id, object)| self.block(id, object)).collect();
+        if !keep {
+            self.rate_numbers.retain(|id, _| !ids.contains(id));
+        }
+        blocks
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> {
@@ -225,10 +259,10 @@ mod tests {
 
     #[test]
     fn objects_of_a_trace_that_ends_are_removed_or_marked() {
-        let mut live = LiveObjects::new(100);
+        let mut live = LiveObjects::new(100, Rates::default());
         for id in 0..30 {
             let source = [Source::External, Source::Minor][id as usize % 2];
-            live.insert(id, LiveObject::new(id, 7, 2, source));
+            live.insert(id, LiveObject::new(id, 7, 2, source), 0);
         }
         let ids = |ended: Vec<Block>| {
             let mut ids: Vec<u64> = ended.iter().map(|block| block.id).collect();
@@ -251,9 +285,9 @@ mod tests {
 
     #[test]
     fn each_thinning_keeps_about_half() {
-        let mut live = LiveObjects::new(10_000);
+        let mut live = LiveObjects::new(10_000, Rates::default());
         for id in 0..10_000 {
-            assert!(live.insert(id, LiveObject::new(0, 0, 1, Source::Minor)).is_none());
+            assert!(live.insert(id, LiveObject::new(0, 0, 1, Source::Minor), 0).is_none());
         }
         assert!(live.is_full());
         for level in 1..5 {

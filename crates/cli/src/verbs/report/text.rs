@@ -174,7 +174,7 @@ fn table(text: &mut String, figures: &Figures, layout: Layout) {
         if let Some(held) = &line.held {
             append_holders(text, held, layout);
         }
-        callers(text, line, line.sum.samples, 1, layout);
+        callers(text, line, line.sum.sampled.count, 1, layout);
     }
     if shown.others.rows > 0 {
         let others = count(shown.others.rows as u64, "other", "others");
@@ -206,7 +206,7 @@ fn numbers(sum: &Sum, share: f64) -> String {
 
 /// The callers that matter: a twentieth of the row, five of each at most.
 fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: Layout) {
-    let matters = |caller: &&ReportRow| caller.sum.samples.saturating_mul(20) >= row;
+    let matters = |caller: &&ReportRow| caller.sum.sampled.count.saturating_mul(20) >= row;
     let shown: Vec<&ReportRow> = line.callers.iter().take(5).filter(matters).collect();
     let labels: Vec<(String, String)> =
         shown.iter().map(|caller| site_name(&caller.site)).collect();
@@ -220,7 +220,7 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
     let indent = detail_indent(level, layout);
     let names = fit_distinct(&names, layout.width.saturating_sub(indent + 16), fit);
     for (caller, name) in shown.into_iter().zip(names) {
-        let part = share(caller.sum.samples, row);
+        let part = share(caller.sum.sampled.count, row);
         let via = if caller.library { "via " } else { "" };
         let from = format!("{}← {via}{name} {}", " ".repeat(indent), percent(part));
         let _ = writeln!(text, "{}", layout.faint(&from));
