@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use heaptap_report::figures::Sum;
 use heaptap_report::rows::Site;
-use heaptap_report::{CallTree, Sampled};
+use heaptap_report::{CallTree, Estimate, Sampled};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -26,9 +26,9 @@ pub(crate) struct TreeAnswer {
     sites: Vec<Site>,
     cells: Cells,
     depth: u32,
-    /// The standard error of `samples` is √(a·samples + b·samples²) bytes.
+    /// The standard error of `samples` is √(a·samples + b·samples²) bytes; of several rates, at most that.
     error_of: ErrorOf,
-    /// Bytes for each sample.
+    /// Bytes for each of `samples`, which are a count that is no number of samples if the trace has several rates.
     scale: f64,
     /// Frames that were folded away.
     omitted: u64,
@@ -49,6 +49,9 @@ impl ErrorOf {
     }
 }
 
+/// The standard error of what a cell has.
+type ErrorOfCell<'a> = dyn Fn(Sampled) -> f64 + 'a;
+
 /// Cells in preorder: column by column.
 #[derive(Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -59,6 +62,14 @@ pub(crate) struct Cells {
     pub(crate) samples: Vec<u64>,
     #[serde(rename = "self")]
     pub(crate) own: Vec<u64>,
+    /// If the trace has several rates, and no error follows from a number of samples: the standard error of
+    /// each cell in bytes, and of what is at it itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<f64>>"))]
+    errors: Vec<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<f64>>"))]
+    self_errors: Vec<f64>,
     /// How many cells are joined; 1 for others.
     pub(crate) count: Vec<u32>,
     pub(crate) repeats: Vec<u32>,
@@ -69,11 +80,15 @@ impl Cells {
         self.parent.len()
     }
 
-    fn push(&mut self, parent: u32, node: &Node) {
+    fn push(&mut self, parent: u32, node: &Node, error: Option<&ErrorOfCell<'_>>) {
         self.parent.push(parent);
         self.site.push(node.site.map_or(-1, i64::from));
         self.samples.push(node.samples.count);
         self.own.push(node.own.count);
+        if let Some(error) = error {
+            self.errors.push(error(node.samples));
+            self.self_errors.push(error(node.own));
+        }
         self.count.push(1);
         self.repeats.push(node.repeats);
     }
@@ -93,9 +108,16 @@ impl Cells {
     }
 
     /// Small cells under one caller, as one.
-    fn push_joined(&mut self, parent: u32, samples: Sampled, count: u32) {
+    fn push_joined(
+        &mut self,
+        parent: u32,
+        samples: Sampled,
+        count: u32,
+        error: Option<&ErrorOfCell<'_>>,
+    ) {
         let own = Sampled::default();
-        self.push(parent, &Node { site: None, samples, own, repeats: 1, below: Below::Joined });
+        let node = Node { site: None, samples, own, repeats: 1, below: Below::Joined };
+        self.push(parent, &node, error);
         if let Some(last) = self.count.last_mut() {
             *last = count;
         }
@@ -136,12 +158,20 @@ pub(crate) fn tree(
     let tree = called.aggregate.call_tree(&calls, metric);
     let walk = Walk { tree: &tree, spread: called.spread(), scale: called.unit() };
     let root = walk.focused(shape)?;
-    let total = called.sum(tree.samples(0), called.all());
+    // In the unit of the cells, of which they are the whole.
+    let sum = |sampled: Sampled, size: Estimate| Sum {
+        samples: sampled.count,
+        ..called.sum(sampled, size)
+    };
+    let total = sum(tree.samples(0), called.all());
     let focus_total = match shape.focus.is_empty() {
         true => total,
-        false => called.sum(root.samples, called.estimate(root.samples)),
+        false => sum(root.samples, called.estimate(root.samples)),
     };
-    let (mut cells, depth) = walk.cells(root, shape);
+    let error = |sampled| called.estimate(sampled).error;
+    let are_several = called.aggregate.rates().are_several();
+    let error = are_several.then_some(&error as &ErrorOfCell<'_>);
+    let (mut cells, depth) = walk.cells(root, shape, error);
     let sites = cells.number_sites(tree.sites());
     let answer = TreeAnswer {
         total,
@@ -241,7 +271,12 @@ impl Walk<'_> {
 
     /// The cells of a subtree, and how deep it goes. Cells that are too small are
     /// joined, never dropped.
-    fn cells(&self, root: Node, shape: &TreeShape) -> (Cells, u32) {
+    fn cells(
+        &self,
+        root: Node,
+        shape: &TreeShape,
+        error: Option<&ErrorOfCell<'_>>,
+    ) -> (Cells, u32) {
         let most = shape.most.clamp(1, MOST_CELLS);
         let least = (root.samples.count as f64 * shape.min_share.clamp(0.0, 1.0)).max(1.0);
         let mut cells = Cells::default();
@@ -253,12 +288,12 @@ impl Walk<'_> {
             deepest = deepest.max(depth);
             let node = match next {
                 Next::Joined(samples, count) => {
-                    cells.push_joined(parent, samples, count);
+                    cells.push_joined(parent, samples, count, error);
                     continue;
                 }
                 Next::Node(node) => node,
             };
-            cells.push(parent, &node);
+            cells.push(parent, &node, error);
             let below = self.below(&node, shape.invert && depth == 0 && node.site.is_none());
             let full = cells.len() + stack.len() + below.len() > most || depth >= DEEPEST;
             let (mut shown, small): (Vec<Node>, Vec<Node>) =

@@ -375,8 +375,8 @@ impl BlockCounter {
 
 /// How much variance thinning adds: that of a sum of tracked blocks is the sum over
 /// them of s²·2^l·(2^l − 1), for s samples at level l. A cluster is that for each
-/// sample counted, as a multiple of 2^level − 1. Where samples count for w, both have the
-/// factor w²: a cluster stays a number of samples.
+/// unit counted, as a multiple of 2^level − 1. Of several rates, only blocks that are thinned
+/// count: those of low rates are not, and do not make the others any more certain.
 #[derive(Default)]
 pub(crate) struct Clusters {
     variance: f64,
@@ -386,9 +386,11 @@ pub(crate) struct Clusters {
 impl Clusters {
     pub(crate) fn add(&mut self, block: &Block) {
         let (samples, times) = (block.samples as f64, (1_u64 << block.level) as f64);
-        let square = block.weight.count as f64 * block.weight.count as f64;
-        self.variance += samples * samples * times * (times - 1.0) * square;
-        self.counted += samples * times * square;
+        let counted = samples * block.weight.count as f64;
+        if block.level > 0 || block.weight.variance == 0 {
+            self.variance += counted * counted * times * (times - 1.0);
+            self.counted += counted * times;
+        }
     }
 
     /// 1 if nothing was thinned.

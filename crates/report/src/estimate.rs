@@ -147,8 +147,8 @@ impl Scale {
     }
 
     /// The same for samples of which only one in 2^`level` objects was tracked,
-    /// and counted 2^`level` times. `cluster` is how many samples the object of a
-    /// sample has, on average: they are allocated and collected together.
+    /// and counted 2^`level` times. `cluster` is what the samples of a sample's object
+    /// count, on average: they are allocated and collected together.
     pub fn thinned(&self, sampled: Sampled, level: u32, cluster: f64) -> Estimate {
         let spread = self.thinned_spread(sampled, level, cluster);
         self.with_variance(sampled.count as f64, spread)
@@ -157,6 +157,11 @@ impl Scale {
     /// A unit of variance in squared units of counts; 0 if there is one rate.
     pub(crate) fn square(&self) -> f64 {
         self.units.map_or(0.0, |units| units.words * units.words / units.squares)
+    }
+
+    /// What a sample of the lowest rate counts.
+    fn lowest_count(&self) -> f64 {
+        self.units.map_or(1.0, |units| units.words / self.rate)
     }
 
     /// The variance of a count for each unit of it.
@@ -175,13 +180,7 @@ impl Scale {
 
     /// The same with the variance of thinning.
     pub(crate) fn thinned_spread(&self, sampled: Sampled, level: u32, cluster: f64) -> f64 {
-        let of_sample = match self.units {
-            // A sample of the average block, by what it adds to the variance. The words of n samples have
-            // the variance n/r² − n/r, and n samples at once that of n²/r².
-            Some(units) if sampled.count > 0 => self.spread(sampled) + units.words,
-            _ => 1.0,
-        };
-        self.spread(sampled) + thinning_spread(level, cluster) * of_sample
+        self.spread(sampled) + thinning_spread(level, cluster)
     }
 
     /// How many samples a count is of. Of several rates, how many of one rate give the same
@@ -209,7 +208,7 @@ impl Scale {
         let unit = self.unit_bytes();
         if count == 0.0 {
             // Where blocks were thinned, one that is tracked stands for others.
-            let thinning = (spread - (1.0 - self.rate)).max(0.0);
+            let thinning = (spread - (1.0 - self.rate)).max(0.0) / self.lowest_count();
             let high = self.unseen_words() * self.word_bytes * (1.0 + thinning);
             return Estimate { high, ..Estimate::default() };
         }

@@ -82,7 +82,7 @@ impl EventCounter {
         if self.live.is_full() {
             self.thin();
         }
-        if self.live.is_tracked(id, samples) {
+        if self.live.is_tracked(id, rated) {
             let object = LiveObject::new(time, path, samples, source);
             self.born(id, object.of_class(class), rated.rate());
         }

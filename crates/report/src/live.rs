@@ -11,10 +11,9 @@ use heaptap_trace::Source;
 
 use crate::block_counter::Block;
 use crate::classes::{CLASS_BITS, NO_CLASS};
-use crate::estimate::Sampled;
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
-use crate::rates::Rates;
+use crate::rates::{COUNT_BITS, RatedSamples, Rates};
 use crate::thinning::{is_tracked, level_of};
 
 /// The most objects that are tracked: the capacity of a table of 2²¹ slots, or half
@@ -42,7 +41,7 @@ const ENDED: u64 = 1 << 46;
 const CLASS_SHIFT: u32 = 46 - CLASS_BITS;
 const EXTERNAL: u64 = 1 << (CLASS_SHIFT - 1);
 const SAMPLES: u64 = EXTERNAL - 1;
-const _: () = assert!(MOST_SAMPLES <= SAMPLES);
+const _: () = assert!(MOST_SAMPLES <= SAMPLES && MOST_SAMPLES < 1 << COUNT_BITS);
 
 impl LiveObject {
     /// An object that was just allocated.
@@ -125,14 +124,10 @@ impl LiveObjects {
         self.level
     }
 
-    /// The level of an object of this size: each of its samples counts 2^level times.
-    pub(crate) fn level_of(&self, samples: u64) -> u32 {
-        level_of(samples, self.level)
-    }
-
     /// Whether the object is one of those that are tracked.
-    pub(crate) fn is_tracked(&self, id: u64, samples: u64) -> bool {
-        is_tracked(id, samples, self.level)
+    #[inline]
+    pub(crate) fn is_tracked(&self, id: u64, samples: RatedSamples) -> bool {
+        is_tracked(id, self.rates.thinning_size(samples), self.level)
     }
 
     /// Adds an object that is tracked, and was sampled at the rate with this number. Returns the
@@ -146,15 +141,10 @@ impl LiveObjects {
         other
     }
 
-    /// What a sample of an object counts.
+    /// The samples of an object.
     #[inline]
-    fn weight(&self, id: u64) -> Sampled {
-        // With one rate there are no numbers, and this is that of the only one.
-        let number = match self.rates.are_several() {
-            true => self.rate_numbers.get(&id).copied().unwrap_or(0),
-            false => 0,
-        };
-        self.rates.weight(number)
+    fn rated(&self, id: u64, object: LiveObject) -> RatedSamples {
+        RatedSamples::new(object.samples(), number_of(&self.rates, &self.rate_numbers, id))
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -165,7 +155,11 @@ impl LiveObjects {
     pub(crate) fn thin(&mut self) {
         self.level += 1;
         let level = self.level;
-        self.objects.retain(|&id, object| is_tracked(id, object.samples(), level));
+        let (rates, numbers) = (&self.rates, &self.rate_numbers);
+        self.objects.retain(|&id, object| {
+            let samples = RatedSamples::new(object.samples(), number_of(rates, numbers, id));
+            is_tracked(id, rates.thinning_size(samples), level)
+        });
         self.rate_numbers.retain(|id, _| self.objects.contains_key(id));
     }
 
@@ -185,13 +179,14 @@ impl LiveObjects {
 
     /// A live object as it counts.
     pub(crate) fn block(&self, id: u64, object: LiveObject) -> Block {
-        let samples = object.samples();
+        let rated = self.rated(id, object);
         Block {
             id,
             path: object.path(),
-            samples,
-            weight: self.weight(id),
-            level: self.level_of(samples),
+            samples: rated.count(),
+            weight: self.rates.weight(rated.rate()),
+            // Each of its samples counts 2^level times.
+            level: level_of(self.rates.thinning_size(rated), self.level),
             birth: object.time(),
             old: object.is_old(),
             external: object.samples_path & EXTERNAL != 0,
@@ -231,6 +226,15 @@ impl LiveObjects {
         for object in self.objects.values_mut() {
             object.set_path(moves.to[object.path() as usize]);
         }
+    }
+}
+
+/// The number of the rate at which an object was sampled. With one rate there are no numbers.
+#[inline]
+fn number_of(rates: &Rates, numbers: &IdMap<u32>, id: u64) -> u32 {
+    match rates.are_several() {
+        true => numbers.get(&id).copied().unwrap_or(0),
+        false => 0,
     }
 }
 
@@ -295,8 +299,8 @@ mod tests {
             let (kept, expected) = (live.objects.len() as f64, 10_000.0 / f64::from(1 << level));
             // Five standard deviations.
             assert!((kept - expected).abs() < 5.0 * expected.sqrt(), "{kept} at level {level}");
-            assert!(live.iter().all(|block| live.is_tracked(block.id, 1)));
-            assert!(live.is_tracked(u64::MAX, 1 << level));
+            assert!(live.iter().all(|block| live.is_tracked(block.id, RatedSamples::new(1, 0))));
+            assert!(live.is_tracked(u64::MAX, RatedSamples::new(1 << level, 0)));
         }
     }
 }

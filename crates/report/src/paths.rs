@@ -296,12 +296,12 @@ impl Paths {
         *sum = sum.saturating_add(count);
     }
 
-    /// A block of so many samples is allocated at this path, which count so much.
+    /// A block of this size ([`crate::thinning`]) is allocated at this path, which counts so much.
     #[inline]
-    pub(crate) fn allocate_block(&mut self, path: u32, id: u64, samples: u64, count: u64) {
+    pub(crate) fn allocate_block(&mut self, path: u32, id: u64, size: u64, count: u64) {
         self.allocate(path, count);
         if let Some(table) = &mut self.table {
-            table.add(path, id, samples);
+            table.add(path, id, size);
         }
     }
 

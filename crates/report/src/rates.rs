@@ -88,6 +88,20 @@ impl Rates {
         self.weights.get(number as usize).copied().unwrap_or(ONE)
     }
 
+    /// The size by which it is chosen whether a block is tracked ([`crate::thinning`]): its samples; of several
+    /// rates, how many samples of the highest they stand for. So no single block decides an estimate
+    /// because its rate was low.
+    #[inline]
+    pub(crate) fn thinning_size(&self, rated: RatedSamples) -> u64 {
+        match self.weights.last() {
+            None => rated.count(),
+            Some(highest) => {
+                let counted = self.weight(rated.rate()).times(rated.count()).count;
+                counted / highest.count.max(1)
+            }
+        }
+    }
+
     pub(crate) fn units(&self) -> Option<Units> {
         self.units
     }
@@ -120,9 +134,8 @@ fn units_for(sum: f64) -> f64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RatedSamples(u64);
 
-/// The bits of the number of samples: [`crate::live::MOST_SAMPLES`].
-const COUNT_BITS: u32 = 36;
-const _: () = assert!(crate::live::MOST_SAMPLES < 1 << COUNT_BITS);
+/// The bits of the number of samples.
+pub(crate) const COUNT_BITS: u32 = 36;
 
 /// The most rates that are told apart.
 pub const MOST_RATES: u32 = 1 << (64 - COUNT_BITS);
@@ -192,7 +205,7 @@ mod tests {
 
     #[test]
     fn samples_keep_the_number_of_their_rate() {
-        for (samples, rate) in [(0, 0), (1, MOST_RATES - 1), (crate::live::MOST_SAMPLES, 7)] {
+        for (samples, rate) in [(0, 0), (1, MOST_RATES - 1), ((1 << COUNT_BITS) - 1, 7)] {
             let rated = RatedSamples::new(samples, rate);
             assert_eq!((rated.count(), rated.rate()), (samples, rate));
         }

@@ -173,9 +173,11 @@ impl Resolver {
         let samples = allocation.samples.min(MOST_SAMPLES);
         let known = paths.count();
         let path = paths.path(node);
-        let weight = self.options.rates.weight(rate);
-        paths.allocate_block(path, id, samples, weight.times(samples).count);
-        let samples = RatedSamples::new(samples, rate);
+        let rated = RatedSamples::new(samples, rate);
+        let rates = &self.options.rates;
+        let size = rates.thinning_size(rated);
+        paths.allocate_block(path, id, size, rates.weight(rate).times(samples).count);
+        let samples = rated;
         let kind = ResolvedKind::Alloc(source);
         let is_new = path as usize == known;
         let frames = if is_new { self.site_pair(frames, paths, node) } else { SitePair::default() };

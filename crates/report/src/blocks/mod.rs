@@ -167,8 +167,8 @@ impl BlockTable {
 
     /// What a row counts.
     fn sampled(&self, row: &BlockRow) -> Sampled {
-        let (samples, weight) = (row.samples.count(), self.rates.weight(row.samples.rate()));
-        weight.times(samples << level_of(samples, self.level))
+        let level = level_of(self.rates.thinning_size(row.samples), self.level);
+        self.rates.weight(row.samples.rate()).times(row.samples.count() << level)
     }
 
     /// A function from counts of these blocks to the bytes that they stand for. Its

@@ -120,7 +120,7 @@ impl TableView<'_> {
             path,
             samples: row.samples.count(),
             weight: self.rates.weight(row.samples.rate()),
-            level: level_of(row.samples.count(), self.level),
+            level: level_of(self.rates.thinning_size(row.samples), self.level),
             birth: row.birth,
             old: self.is_old(row),
             external: row.source == Source::External,

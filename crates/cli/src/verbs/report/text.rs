@@ -83,8 +83,23 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
         ("promoted", promoted(&totals.promotion, figures.carried_over)),
         ("lifetimes", lifetimes(figures)),
     ];
+    if !figures.sample_rates.is_empty() {
+        lines.push(("rates", rates(&figures.sample_rates)));
+    }
     lines.extend(figures.snapshot.as_ref().map(|snapshot| ("snapshot", joined(snapshot))));
     lines
+}
+
+/// Several sampling rates.
+fn rates(rates: &[f64]) -> String {
+    const MOST_NAMED: usize = 4;
+    let all = match rates {
+        [lowest, .., highest] if rates.len() > MOST_NAMED => {
+            format!("{} from {lowest} to {highest}", rates.len())
+        }
+        rates => rates.iter().map(f64::to_string).collect::<Vec<_>>().join(", "),
+    };
+    format!("{all}: each block counts by its own")
 }
 
 fn peak(totals: &Totals) -> String {
@@ -232,8 +247,9 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
 fn no_sample(figures: &Figures, unseen: &Unseen) -> String {
     let among = if figures.selected { " of the selected blocks" } else { "" };
     format!(
-        "No sample{among}, at a sampling rate of {}: {:.0} words, {}, would have one with a \
+        "No sample{among}, at {} of {}: {:.0} words, {}, would have one with a \
          probability of 95 %. Trace the program with --rate {} for more.",
+        if figures.sample_rates.is_empty() { "a sampling rate" } else { "a lowest sampling rate" },
         figures.sample_rate,
         unseen.words,
         bytes(unseen.words * figures.word_bytes),
