@@ -4,6 +4,7 @@ HEAPTAP_SERIES_KILLS says how many programs are killed while they rotate: 3, and
 """
 
 import json
+import math
 import os
 import random
 import signal
@@ -119,20 +120,34 @@ def what_is_killed_while_it_rotates_is_sound(bench):
 @scenario
 def estimates_hold_over_changes_of_the_rate(bench):
     bench.run("rotated", 40000, 0, env=bench.preload("one.ctf"))
-    truth = question(bench, "report --top 0", bench.path("one.ctf"))["totals"]["allocated"]["bytes"]
+    exact = question(bench, "report --top 0", bench.path("one.ctf"))
+    truth = exact["totals"]["allocated"]["bytes"]
     environment = series(bench, "asked", rate=1e-2, HEAPTAP_LISTEN=1)
     with subprocess.Popen([bench.program("rotated"), "40000", "0.002"], cwd=bench.directory, stdout=subprocess.PIPE,
                           env=bench.environment(environment)) as program:
         program.stdout.readline()
-        for rate in ("1e-3", "0.1", "1e-2"):
+        for rate in ("1e-4", "0.1", "1e-2"):
             time.sleep(0.2)
             subprocess.run([bench.heaptap, "rate", str(program.pid), rate], check=True, capture_output=True)
         program.communicate(timeout=300)
     equal(len(parts(bench)), 4, "parts")
     all_sound(bench)
-    found = question(bench, "report --top 0", bench.path("parts"))["totals"]["allocated"]
+    report = question(bench, "report --top 0", bench.path("parts"))
+    equal(report["sample_rates"], [1e-4, 1e-2, 0.1], "rates")
+    found = report["totals"]["allocated"]
     off = (found["bytes"] - truth) / found["error"]
+    print(f"{found['bytes']:.0f} ± {found['error']:.0f}, {off:.2f} standard errors from {truth:.0f}")
     expect(abs(off) < 4.5, f"{found} is {off:.1f} standard errors from {truth}")
+    # Each block counts by its own rate: the lowest alone would give this error.
+    lowest = math.sqrt(truth * 8 / 1e-4)
+    expect(found["error"] < 0.8 * lowest, f"{found} has an error as if all were sampled at 1e-4: {lowest}")
+    # So do the rows: of a dozen, hardly one is so far off.
+    truths = {row["name"]: row["bytes"] for row in exact["table"]["rows"]}
+    compared = [row for row in report["table"]["rows"] if row["name"] in truths and row["samples"] >= 20]
+    for row in compared:
+        off = (row["bytes"] - truths[row["name"]]) / row["error"]
+        expect(abs(off) < 5, f"{row['name']}: {row['bytes']} is {off:.1f} standard errors from {truths[row['name']]}")
+    expect(compared, "no row has 20 samples")
 
 
 @scenario

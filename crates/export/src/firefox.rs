@@ -59,10 +59,6 @@ fn at(micros: u64) -> Timestamp {
     Timestamp::from_nanos_since_reference(micros.saturating_mul(1000))
 }
 
-fn bytes_per_sample(aggregate: &Aggregate) -> f64 {
-    aggregate.scale().word_bytes / aggregate.scale().rate
-}
-
 fn add_allocations(
     profile: &mut Profile,
     thread: ThreadHandle,
@@ -74,7 +70,7 @@ fn add_allocations(
     // The profiler shows the range of time of these samples.
     profile.add_sample(thread, at(0), None, CpuDelta::ZERO, 1);
     profile.add_sample(thread, at(end), None, CpuDelta::ZERO, 1);
-    let bytes = bytes_per_sample(aggregate);
+    let bytes = aggregate.flow_bytes();
     let (joined, allocations) = allocation_samples(stacks, aggregate.slices());
     let width = aggregate.slice_width() * joined as u64;
     for AllocationSample { slice, stack, address, samples } in allocations {
@@ -88,10 +84,10 @@ fn add_allocations(
 
 fn add_live_size(profile: &mut Profile, process: ProcessHandle, aggregate: &Aggregate) {
     let counter = profile.add_counter(process, "malloc", "Memory", "Live size");
-    let (bytes, timeline) = (bytes_per_sample(aggregate), aggregate.timeline());
+    let (bytes, timeline) = (aggregate.scale().unit_bytes(), aggregate.timeline());
     let mut last = 0.0;
     for (index, bucket) in timeline.buckets().iter().enumerate() {
-        let live = bucket.live as f64 * bytes;
+        let live = bucket.live.count as f64 * bytes;
         let bucket_end = timeline.width().saturating_mul(index as u64 + 1);
         let time = bucket_end.min(aggregate.duration());
         profile.add_counter_sample(counter, at(time), live - last, 1);

@@ -106,7 +106,7 @@ pub fn write_heap_profile(
     let (sample_type, period_type) =
         (VALUES.map(&mut value_type).to_vec(), Some(value_type(("space", "bytes"))));
     let (location, function) = locations(stacks.sites(), &mut strings);
-    let (scale, end) = (input.aggregate.scale(), input.aggregate.duration());
+    let end = input.aggregate.duration();
     let begin = since.map_or(end, |since| since.time);
     let nanoseconds = |us: u64| us.saturating_mul(1000) as i64;
     let profile = Profile {
@@ -117,7 +117,7 @@ pub fn write_heap_profile(
         time_nanos: nanoseconds(input.info.start_time.saturating_add(begin)),
         duration_nanos: nanoseconds(end.saturating_sub(begin)),
         period_type,
-        period: (scale.word_bytes / scale.rate).round() as i64,
+        period: input.aggregate.sampling_period().round() as i64,
         default_sample_type: strings.number(kind.first_value()),
         string_table: strings.list,
     };

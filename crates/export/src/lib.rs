@@ -129,12 +129,12 @@ pub struct TraceSidecar<'a> {
 impl ExportInput<'_> {
     /// The bytes of a metric.
     fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
-        self.aggregate.estimate(metric, metric.samples(counts)).bytes
+        metric.samples(counts) as f64 * self.aggregate.scale().unit_bytes()
     }
 
-    /// The bytes that samples stand for, whole.
-    fn sample_bytes(&self, samples: u64) -> f64 {
-        self.aggregate.scale().bytes(samples).bytes.round()
+    /// The bytes that a count stands for, whole.
+    fn sample_bytes(&self, count: u64) -> f64 {
+        (count as f64 * self.aggregate.scale().unit_bytes()).round()
     }
 
     /// A time since the start of the trace, as nanoseconds since the epoch.

@@ -47,7 +47,6 @@ fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> i
         let sample = vec![sample(input, &stack)];
         out.write_all(&Profile { sample, ..Profile::default() }.encode_to_vec())?;
     }
-    let scale = input.aggregate.scale();
     let profile = Profile {
         sample_type,
         sample: Vec::new(),
@@ -56,7 +55,7 @@ fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> i
         time_nanos: input.info.start_time.saturating_mul(1000) as i64,
         duration_nanos: input.aggregate.duration().saturating_mul(1000) as i64,
         period_type,
-        period: (scale.word_bytes / scale.rate).round() as i64,
+        period: input.aggregate.sampling_period().round() as i64,
         default_sample_type: strings.number("alloc_space"),
         string_table: strings.list,
     };

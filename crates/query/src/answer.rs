@@ -1,7 +1,7 @@
 //! Parts that answers share.
 
-use heaptap_report::figures::{Size, Sum};
-use heaptap_report::{Aggregate, Metric};
+use heaptap_report::figures::Sum;
+use heaptap_report::{Aggregate, Metric, Sampled};
 use serde::Serialize;
 
 /// Why a request has no answer.
@@ -11,13 +11,13 @@ pub(crate) struct Refusal {
 }
 
 /// Samples of a metric with the size that they stand for.
-pub(crate) fn sum(aggregate: &Aggregate, metric: Metric, samples: u64) -> Sum {
-    Sum { samples, size: Size::from(aggregate.estimate(metric, samples)) }
+pub(crate) fn sum(aggregate: &Aggregate, metric: Metric, sampled: Sampled) -> Sum {
+    Sum::new(&aggregate.scale(), sampled, aggregate.estimate(metric, sampled))
 }
 
-/// Bytes for each sample.
+/// Bytes for each sample; of several rates, for a count of one.
 pub(crate) fn unit(aggregate: &Aggregate) -> f64 {
-    aggregate.scale().word_bytes / aggregate.scale().rate
+    aggregate.scale().unit_bytes()
 }
 
 /// An answer, and whether it is what a reading of the trace would give.

@@ -4,7 +4,7 @@
 //! stands for s/λw blocks, and a variance of the square of that minus itself, since the number of each
 //! is 1 on average. At rate 1 it stands for itself.
 
-use heaptap_report::{Aggregate, Archive, Metric, SelectedBlock, SelectedRows};
+use heaptap_report::{Aggregate, Archive, Metric, Sampled, SelectedBlock, SelectedRows};
 use serde::Serialize;
 
 use crate::block_rows::Rows;
@@ -24,7 +24,7 @@ pub(crate) struct BlockCount {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct RowBlocks {
     sampled: u64,
-    samples: u64,
+    samples: Sampled,
     count: f64,
     variance: f64,
 }
@@ -32,18 +32,18 @@ pub(crate) struct RowBlocks {
 impl RowBlocks {
     fn add(&mut self, block: &SelectedBlock, stands_for: f64) {
         self.sampled += 1;
-        self.samples = self.samples.saturating_add(block.samples);
+        self.samples = self.samples.plus(block.samples);
         self.count += stands_for;
         self.variance += stands_for * stands_for - stands_for;
     }
 
     /// The number of blocks of a row with so many samples. The table may be thinned, and does
     /// not say in which order things happened in one microsecond: the number is in proportion.
-    pub(crate) fn of_samples(&self, samples: u64) -> Option<BlockCount> {
-        if self.samples == 0 || samples == 0 {
+    pub(crate) fn of_samples(&self, samples: Sampled) -> Option<BlockCount> {
+        if self.samples.count == 0 || samples.count == 0 {
             return None;
         }
-        let factor = samples as f64 / self.samples as f64;
+        let factor = samples.count as f64 / self.samples.count as f64;
         Some(BlockCount {
             count: self.count * factor,
             error: self.variance.max(0.0).sqrt() * factor,
@@ -75,9 +75,11 @@ pub(crate) fn block_counts(
             Metric::Survived => !block.collected && block.is_old_at(old_before),
         };
         if is_counted {
-            let words = block.bytes as f64 / scale.word_bytes + 1.0;
             let row = &mut counts[rows.of_block(&block) as usize];
-            row.add(&block, block.samples as f64 / (words * scale.rate));
+            row.add(
+                &block,
+                scale.blocks(block.samples.count, block.bytes / scale.word_bytes as u64),
+            );
         }
     }
     counts

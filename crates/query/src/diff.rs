@@ -3,7 +3,9 @@
 
 use heaptap_report::figures::comparison;
 use heaptap_report::rows::Site;
-use heaptap_report::{Estimate, SingleSample, certain_distance, distance, is_total_certain};
+use heaptap_report::{
+    Estimate, Sampled, SingleSample, certain_distance, distance, is_total_certain,
+};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -94,7 +96,7 @@ pub(crate) fn diff_tree(
         (one.aggregate.call_tree(&calls.0, metric), other.aggregate.call_tree(&calls.1, metric));
     let walk =
         |tree, called: &Called<'_>| Walk { tree, spread: called.spread(), scale: called.unit() };
-    let single = SingleSample { before: one.spread(), after: other.spread() };
+    let single = SingleSample { before: one.single_error(), after: other.single_error() };
     let trees = Trees {
         before: walk(&tree.0, &one),
         after: walk(&tree.1, &other),
@@ -111,7 +113,8 @@ pub(crate) fn diff_tree(
 
 impl Trees<'_> {
     fn size(&self, both: &Both) -> (Estimate, Estimate) {
-        let samples = |node: &Option<Node>| node.as_ref().map_or(0, |node| node.samples);
+        let samples =
+            |node: &Option<Node>| node.as_ref().map_or(Sampled::default(), |node| node.samples);
         (
             self.called.0.estimate(samples(&both.before)),
             self.called.1.estimate(samples(&both.after)),

@@ -1,7 +1,7 @@
 //! Samples over time, from the blocks of an archive.
 
 use heaptap_report::rows::Site;
-use heaptap_report::{Aggregate, Archive, SelectedBlock, SelectedRows};
+use heaptap_report::{Aggregate, Archive, Sampled, SelectedBlock, SelectedRows};
 
 use crate::block_rows::{Inside, Rows};
 
@@ -24,6 +24,8 @@ pub(crate) struct Steps {
 pub(crate) struct Evolution {
     /// Changes of what is live; their sums once it is complete.
     pub(crate) live: Vec<i64>,
+    /// The same of its variance.
+    variance: Vec<i64>,
     pub(crate) allocated: Vec<u64>,
 }
 
@@ -59,7 +61,8 @@ impl Steps {
     }
 
     pub(crate) fn evolution(&self) -> Evolution {
-        Evolution { live: vec![0; self.count], allocated: vec![0; self.count] }
+        let (live, allocated) = (vec![0; self.count], vec![0; self.count]);
+        Evolution { variance: live.clone(), live, allocated }
     }
 
     /// The end of each step.
@@ -83,32 +86,39 @@ impl Steps {
     pub(crate) fn add(&self, evolution: &mut Evolution, block: &SelectedBlock) {
         let samples = block.samples;
         if let Some(born) = self.within(block.birth) {
-            evolution.allocated[born] = evolution.allocated[born].saturating_add(samples);
+            evolution.allocated[born] = evolution.allocated[born].saturating_add(samples.count);
         }
-        self.change(evolution, block.birth, samples as i64);
+        self.change(evolution, block.birth, samples, i64::wrapping_add);
         if let Some(end) = block.end {
-            self.change(evolution, end, -(samples as i64));
+            self.change(evolution, end, samples, i64::wrapping_sub);
         }
     }
 
     /// A block that is alive moves from one line to another.
     fn promote(&self, lines: &mut [Evolution], (from, to): (usize, usize), block: &SelectedBlock) {
         let Some(promotion) = block.promotion else { return };
-        let samples = block.samples as i64;
+        let (samples, add, sub) = (block.samples, i64::wrapping_add, i64::wrapping_sub);
         // In a trace whose times are not in order, the end may come first.
         let time = block.end.map_or(promotion, |end| promotion.min(end));
-        self.change(&mut lines[from], time, -samples);
-        self.change(&mut lines[to], time, samples);
+        self.change(&mut lines[from], time, samples, sub);
+        self.change(&mut lines[to], time, samples, add);
         if let Some(end) = block.end {
-            self.change(&mut lines[to], end, -samples);
-            self.change(&mut lines[from], end, samples);
+            self.change(&mut lines[to], end, samples, sub);
+            self.change(&mut lines[from], end, samples, add);
         }
     }
 
     /// What is live changes at a time.
-    fn change(&self, evolution: &mut Evolution, time: u64, samples: i64) {
+    fn change(
+        &self,
+        evolution: &mut Evolution,
+        time: u64,
+        by: Sampled,
+        change: fn(i64, i64) -> i64,
+    ) {
         if let Some(step) = self.at(time) {
-            evolution.live[step] = evolution.live[step].wrapping_add(samples);
+            evolution.live[step] = change(evolution.live[step], by.count as i64);
+            evolution.variance[step] = change(evolution.variance[step], by.variance as i64);
         }
     }
 }
@@ -126,18 +136,29 @@ fn part_of(bucket: u64, span: u64, points: u64) -> u64 {
 impl Evolution {
     /// Turns changes into sums.
     pub(crate) fn complete(&mut self) {
-        let mut sum = 0_i64;
-        for live in &mut self.live {
-            sum = sum.wrapping_add(*live);
-            *live = sum;
+        for changes in [&mut self.live, &mut self.variance] {
+            let mut sum = 0_i64;
+            for change in changes {
+                sum = sum.wrapping_add(*change);
+                *change = sum;
+            }
         }
     }
 
+    /// What is live at the end of each step.
+    pub(crate) fn live_sampled(&self) -> impl Iterator<Item = Sampled> {
+        let at_least_0 = |sum: i64| sum.max(0) as u64;
+        let pairs = self.live.iter().zip(&self.variance);
+        pairs.map(move |(&count, &variance)| Sampled {
+            count: at_least_0(count),
+            variance: at_least_0(variance),
+        })
+    }
+
     pub(crate) fn join(&mut self, other: &Evolution) {
-        self.live
-            .iter_mut()
-            .zip(&other.live)
-            .for_each(|(sum, part)| *sum = sum.wrapping_add(*part));
+        let sums = self.live.iter_mut().zip(&other.live);
+        let variances = self.variance.iter_mut().zip(&other.variance);
+        sums.chain(variances).for_each(|(sum, part)| *sum = sum.wrapping_add(*part));
         let pairs = self.allocated.iter_mut().zip(&other.allocated);
         pairs.for_each(|(sum, part)| *sum = sum.saturating_add(*part));
     }

@@ -7,7 +7,7 @@
 
 use heaptap_report::figures::Size;
 use heaptap_report::rows::Site;
-use heaptap_report::{Aggregate, Archive, Estimate, Metric, SelectedRows};
+use heaptap_report::{Aggregate, Archive, Estimate, Metric, Sampled, SelectedRows};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -82,9 +82,11 @@ pub(crate) fn heat_map(
         None => row_sums(&figures, of, &rows, None),
         Some(_) => counted.row_sums(),
     };
-    sums.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
+    sums.sort_by(|(one, first), (other, second)| {
+        second.count.cmp(&first.count).then_with(|| one.cmp(other))
+    });
     let rest = sums.split_off(top.min(sums.len()));
-    let left = rest.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));
+    let left = rest.iter().map(|&(_, samples)| samples).sum();
     let sites = sums.iter().map(|(site, _)| site);
     let mut cells = counted.cells(sites);
     let scale = CellScale::new(archive, figures.aggregate, of.metric);
@@ -104,7 +106,7 @@ pub(crate) fn heat_map(
         rows: rows.collect(),
         other_rows: rest.len(),
         others,
-        unseen_bytes: scale.of_cell(0).high,
+        unseen_bytes: scale.of_cell(Sampled::default()).high,
         blocks_one_in: 1 << archive.blocks.thinning(),
     };
     json(&Stated { answer, exact: found.exact })
@@ -121,7 +123,7 @@ struct Counted<'a> {
 
 impl Counted<'_> {
     /// Calls `each` with the row, the step and the samples of each block.
-    fn each(&self, mut each: impl FnMut(usize, usize, u64)) {
+    fn each(&self, mut each: impl FnMut(usize, usize, Sampled)) {
         for block in self.archive.blocks.selected(&self.archive.aggregate, self.selected) {
             if self.metric == Metric::Promoted && block.promotion.is_none() {
                 continue;
@@ -133,15 +135,15 @@ impl Counted<'_> {
     }
 
     /// The samples of each row in the steps; no row without samples.
-    fn row_sums(&self) -> Vec<(Site, u64)> {
-        let mut sums = vec![0_u64; self.rows.sites.len()];
-        self.each(|row, _, samples| sums[row] = sums[row].saturating_add(samples));
-        let sums = self.rows.sites.iter().zip(sums).filter(|&(_, samples)| samples > 0);
+    fn row_sums(&self) -> Vec<(Site, Sampled)> {
+        let mut sums = vec![Sampled::default(); self.rows.sites.len()];
+        self.each(|row, _, samples| sums[row] = sums[row].plus(samples));
+        let sums = self.rows.sites.iter().zip(sums).filter(|&(_, samples)| samples.count > 0);
         sums.map(|(site, samples)| (site.clone(), samples)).collect()
     }
 
     /// The samples in each step of these rows, and last of all others.
-    fn cells<'a>(&self, sites: impl Iterator<Item = &'a Site>) -> Vec<Vec<u64>> {
+    fn cells<'a>(&self, sites: impl Iterator<Item = &'a Site>) -> Vec<Vec<Sampled>> {
         let numbers: Vec<Option<u32>> = sites.map(|site| self.rows.of_site(site)).collect();
         let mut lines = vec![numbers.len(); self.rows.sites.len()];
         for (line, number) in numbers.iter().enumerate() {
@@ -149,10 +151,10 @@ impl Counted<'_> {
                 lines[*number as usize] = line;
             }
         }
-        let mut cells = vec![vec![0_u64; self.steps.count]; numbers.len() + 1];
+        let mut cells = vec![vec![Sampled::default(); self.steps.count]; numbers.len() + 1];
         self.each(|row, step, samples| {
             let cell = &mut cells[lines[row]][step];
-            *cell = cell.saturating_add(samples);
+            *cell = cell.plus(samples);
         });
         cells
     }
@@ -163,7 +165,7 @@ struct CellScale<'a> {
     aggregate: &'a Aggregate,
     metric: Metric,
     /// If the table of blocks is thinned, what its samples stand for.
-    thinned: Option<Box<dyn Fn(u64) -> Estimate + 'a>>,
+    thinned: Option<Box<dyn Fn(Sampled) -> Estimate + 'a>>,
 }
 
 impl<'a> CellScale<'a> {
@@ -171,12 +173,12 @@ impl<'a> CellScale<'a> {
         let is_thinned = archive.blocks.thinning() > 0;
         let thinned = is_thinned.then(|| {
             let estimator = archive.blocks.estimator(aggregate.scale());
-            Box::new(estimator) as Box<dyn Fn(u64) -> Estimate>
+            Box::new(estimator) as Box<dyn Fn(Sampled) -> Estimate>
         });
         CellScale { aggregate, metric, thinned }
     }
 
-    fn of_cell(&self, samples: u64) -> Estimate {
+    fn of_cell(&self, samples: Sampled) -> Estimate {
         match &self.thinned {
             Some(thinned) => thinned(samples),
             None => self.aggregate.estimate(self.metric, samples),
@@ -184,11 +186,11 @@ impl<'a> CellScale<'a> {
     }
 
     /// The cells of a row that has `sum` samples.
-    fn cells(&self, cells: &[u64], sum: u64, size: Estimate) -> HeatCells {
-        let of_cells = cells.iter().fold(0_u64, |sum, &samples| sum.saturating_add(samples));
+    fn cells(&self, cells: &[Sampled], sum: Sampled, size: Estimate) -> HeatCells {
+        let of_cells = cells.iter().copied().sum::<Sampled>().count;
         // Without thinning, both are the same, and nothing is rounded.
-        let is_same = of_cells == sum || of_cells == 0;
-        let factor = if is_same { 1.0 } else { sum as f64 / of_cells as f64 };
+        let is_same = of_cells == sum.count || of_cells == 0;
+        let factor = if is_same { 1.0 } else { sum.count as f64 / of_cells as f64 };
         let sizes: Vec<Estimate> = cells.iter().map(|&samples| self.of_cell(samples)).collect();
         HeatCells {
             size: size.into(),

@@ -22,7 +22,12 @@ pub(crate) struct Info {
     start_us: u64,
     runtime_params: String,
     context: String,
+    /// Of several rates, the lowest.
     sample_rate: f64,
+    /// All of them, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<f64>>"))]
+    sample_rates: Vec<f64>,
     word_bytes: f64,
     duration_us: u64,
     events: u64,
@@ -114,6 +119,7 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
         runtime_params: text(&archive.info.runtime_params),
         context: text(&archive.info.context),
         sample_rate: figures.sample_rate,
+        sample_rates: figures.sample_rates,
         word_bytes: figures.word_bytes,
         duration_us: figures.duration_us,
         events: figures.events,

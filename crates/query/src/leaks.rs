@@ -122,8 +122,8 @@ fn answer(
     let counted = Counted { selected, inside: None, rows: &rows, sites: &growing_sites };
     let lines = evolutions(archive, &counted, &steps).of_sites;
     let growing = |(row, line): (LeakRow, Evolution)| {
-        let size = |&samples: &i64| of_table.estimate(Metric::Live, samples.max(0) as u64);
-        let sizes: Vec<_> = line.live.iter().map(size).collect();
+        let size = |sampled| of_table.estimate(Metric::Live, sampled);
+        let sizes: Vec<_> = line.live_sampled().map(size).collect();
         GrowingRow {
             row,
             growth: Growth {

@@ -4,7 +4,7 @@ mod calls;
 
 use heaptap_report::figures::{Sum, share};
 use heaptap_report::rows::{By, Grouping, Site, Sites};
-use heaptap_report::{Aggregate, CallTree, Metric, SelectedBlock, SiteFrame, SiteTotal};
+use heaptap_report::{Aggregate, CallTree, Metric, Sampled, SelectedBlock, SiteFrame, SiteTotal};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ pub(crate) fn site(
     let tree = with_callers.call_tree(&shape, metric);
     let number = tree.sites().iter().position(|site| site == wanted).map(|at| at as u32);
     let nodes = number.map_or(Vec::new(), |number| outermost(&tree, number));
-    let all = nodes.iter().fold(0_u64, |sum, &node| sum.saturating_add(tree.samples(node)));
+    let all: Sampled = nodes.iter().map(|&node| tree.samples(node)).sum();
     let with_samples: Vec<_> = nodes.iter().map(|&node| (node, tree.samples(node))).collect();
     let inside = Inside::new(&rows, wanted);
     let own = match of.sites {
@@ -111,21 +111,27 @@ pub(crate) fn site(
     let by = if found_in_tree.bytes > 0.0 { total.size.bytes / found_in_tree.bytes } else { 1.0 };
     let row = |site: &Site, samples, children| CallRow {
         site: site.clone(),
-        sum: Sum { samples, size: times(with_callers.estimate(metric, samples), by).into() },
-        share: share(samples, all),
+        sum: Sum::new(
+            &aggregate.scale(),
+            samples,
+            times(with_callers.estimate(metric, samples), by),
+        ),
+        share: share(samples.count, all.count),
         children,
     };
     let all_blocks = archive.blocks.selected(&archive.aggregate, &selected);
     let blocks: Vec<SelectedBlock> =
         all_blocks.filter(|block| inside.has_path(block.path)).collect();
     let unit = match found.is_reading() {
-        true => unit_of(&blocks, samples_inside(aggregate, Metric::Allocated, inside), aggregate),
+        true => {
+            unit_of(&blocks, samples_inside(aggregate, Metric::Allocated, inside).count, aggregate)
+        }
         false => unit(aggregate),
     };
     let answer = SiteAnswer {
         sum: sum(aggregate, metric, own),
         total,
-        share: share(total.samples, aggregate.total(metric)),
+        share: share(total.sampled.count, aggregate.total(metric).count),
         callers: callers(&tree, &with_samples, levels, &row),
         callees: callees(&tree, &nodes, levels, &row),
         own_bytes: own_bytes(&blocks, unit),
@@ -137,18 +143,18 @@ pub(crate) fn site(
     json(&Stated { answer, exact })
 }
 
-fn own_samples(tree: &CallTree, site: Option<u32>) -> u64 {
-    let Some(site) = site else { return 0 };
+fn own_samples(tree: &CallTree, site: Option<u32>) -> Sampled {
+    let Some(site) = site else { return Sampled::default() };
     let nodes = (1..tree.len()).filter(|&node| tree.site(node) == Some(site));
-    nodes.fold(0, |sum: u64, node| sum.saturating_add(tree.own_samples(node)))
+    nodes.map(|node| tree.own_samples(node)).sum()
 }
 
 /// The samples of the paths of which the site is this row.
-fn samples_inside(aggregate: &Aggregate, metric: Metric, inside: Inside<'_>) -> u64 {
+fn samples_inside(aggregate: &Aggregate, metric: Metric, inside: Inside<'_>) -> Sampled {
     let is_inside = |path| aggregate.whole_path(path).is_some_and(|path| inside.has_path(path));
     let paths = aggregate.paths().enumerate();
     let samples = paths.filter(|&(path, _)| is_inside(path as u32));
-    samples.fold(0, |sum: u64, (_, (_, counts))| sum.saturating_add(metric.samples(counts)))
+    samples.map(|(_, (_, tally))| metric.of(&tally)).sum()
 }
 
 /// Classes that double, from 0 on.
@@ -163,13 +169,12 @@ fn class_of(number: u64) -> (u64, u64) {
 /// The bytes for each sample of the blocks of a table, which together are `allocated` samples: a thinned
 /// table has a little more or less than that.
 fn unit_of(blocks: &[SelectedBlock], allocated: u64, aggregate: &Aggregate) -> f64 {
-    let found = blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.samples));
+    let found = blocks.iter().map(|block| block.samples).sum::<Sampled>().count;
     if found == 0 { unit(aggregate) } else { unit(aggregate) * allocated as f64 / found as f64 }
 }
 
 fn own_bytes(blocks: &[SelectedBlock], unit: f64) -> f64 {
-    let samples = blocks.iter().fold(0_u64, |sum, block| sum.saturating_add(block.samples));
-    samples as f64 * unit
+    blocks.iter().map(|block| block.samples).sum::<Sampled>().count as f64 * unit
 }
 
 /// `end`: no block has lived longer than the trace.
@@ -186,8 +191,8 @@ fn lifetimes(blocks: &[SelectedBlock], end: u64, unit: f64) -> Lifetimes {
             u64::MAX => &mut never_freed,
             known => classes.entry(class_of(known)).or_default(),
         };
-        *samples = samples.saturating_add(block.samples);
-        lives.push((lifetime, block.samples));
+        *samples = samples.saturating_add(block.samples.count);
+        lives.push((lifetime, block.samples.count));
     }
     lives.sort_unstable();
     let all = lives.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));
@@ -211,7 +216,7 @@ fn lifetimes(blocks: &[SelectedBlock], end: u64, unit: f64) -> Lifetimes {
 fn sizes(blocks: &[SelectedBlock], unit: f64) -> Vec<SizeClass> {
     let mut classes: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     for block in blocks {
-        *classes.entry(class_of(block.bytes)).or_default() += block.samples;
+        *classes.entry(class_of(block.bytes)).or_default() += block.samples.count;
     }
     let class = |((from, to), samples): ((u64, u64), u64)| SizeClass {
         from,
@@ -230,13 +235,13 @@ fn lines(
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let places = Sites::new(figures.locations, Grouping { by: By::Location, site: of.sites });
     let frames = aggregate.site_frames(figures.locations, of.sites);
-    let mut lines: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut lines: BTreeMap<u32, Sampled> = BTreeMap::new();
     for (number, ((_, counts), frame)) in aggregate.paths().zip(frames).enumerate() {
-        let samples = metric.samples(counts);
+        let samples = metric.of(&counts);
         let is_inside = || aggregate.whole_path(number as u32).is_some_and(|p| inside.has_path(p));
-        if samples > 0 && is_inside() {
+        if samples.count > 0 && is_inside() {
             let sum = lines.entry(places.of(frame).line).or_default();
-            *sum = sum.saturating_add(samples);
+            *sum = sum.plus(samples);
         }
     }
     let line = |(line, samples)| Line { line, sum: sum(aggregate, metric, samples) };

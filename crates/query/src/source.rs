@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heaptap_report::figures::{Sum, TraceFigures};
 use heaptap_report::rows::{By, Site, Sites};
-use heaptap_report::{FileLines, Frame, Metric};
+use heaptap_report::{FileLines, Frame, Metric, Sampled};
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
@@ -38,7 +38,7 @@ struct Line {
 /// A line that is being made.
 #[derive(Default)]
 struct Made {
-    samples: u64,
+    samples: Sampled,
     total: Option<Sum>,
     functions: BTreeSet<String>,
 }
@@ -56,14 +56,14 @@ pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Resu
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let mut lines: BTreeMap<u32, Made> = BTreeMap::new();
     for row in aggregate.rows(figures.locations, of.grouping(), metric) {
-        let samples = metric.samples(&row.counts);
-        if row.site.file == file && samples > 0 {
+        let samples = metric.of(&row.counts);
+        if row.site.file == file && samples.count > 0 {
             let made = lines.entry(row.site.line).or_default();
-            made.samples = made.samples.saturating_add(samples);
+            made.samples = made.samples.plus(samples);
             made.functions.insert(row.site.name);
         }
     }
-    let all = lines.values().fold(0_u64, |sum, made| sum.saturating_add(made.samples));
+    let all = lines.values().map(|made| made.samples).sum();
     let mut total = None;
     if let (Ok(counted), Some(file_lines)) = (&counted, &file_lines) {
         let in_file = |site: Site| (site.file == file).then(|| of_line(site.line));
@@ -98,12 +98,12 @@ fn add_totals(
     file_lines: &FileLines,
     counting: &Counting<'_>,
     metric: Metric,
-    own: u64,
+    own: Sampled,
 ) -> Option<Sum> {
     let totals = file_lines.occurrences.totals(counting.counted(), metric);
     let (&of_file, of_lines) = totals.split_first()?;
     for (&line, &total) in file_lines.lines.iter().zip(of_lines) {
-        if total.samples > 0 {
+        if total.samples.count > 0 {
             let made = lines.entry(line).or_default();
             made.total = Some(counting.of_row(&of_line(line), made.samples, total));
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use heaptap_report::figures::{Others, Sum, by_name, share};
 use heaptap_report::rows::{By, Site};
-use heaptap_report::{Aggregate, Archive, Counts, Metric, SelectedRows, SiteFrame, StackSites};
+use heaptap_report::{Aggregate, Archive, Metric, SelectedRows, SiteFrame, StackSites, Tally};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -54,7 +54,9 @@ pub(crate) fn table(
     };
     let found = traces.find(of)?;
     let aggregate = found.aggregate(traces.archive(of.trace)?);
-    let sum = |samples| Sum { samples, size: aggregate.size_of_samples(of.metric, samples).into() };
+    let sum = |sampled| {
+        Sum::new(&aggregate.scale(), sampled, aggregate.size_of_samples(of.metric, sampled))
+    };
     let mut rows: Vec<&TableRow> =
         all.rows.iter().filter(|row| contains(&row.site, &shape.text)).collect();
     rows.sort_by(|one, other| {
@@ -62,9 +64,7 @@ pub(crate) fn table(
         let order = if shape.ascending { order } else { order.reverse() };
         order.then_with(|| one.site.cmp(&other.site))
     });
-    let samples = |rows: &[&TableRow]| {
-        rows.iter().fold(0_u64, |sum, row| sum.saturating_add(row.sum.samples))
-    };
+    let samples = |rows: &[&TableRow]| rows.iter().map(|row| row.sum.sampled).sum();
     let matched = sum(samples(&rows));
     let matching = rows.len();
     let top = if shape.top == 0 { matching } else { shape.top.min(matching) };
@@ -79,7 +79,7 @@ pub(crate) fn table(
             all: all.rows.len(),
             others: Others {
                 rows: matching - top,
-                share: share(left.samples, all.total.samples),
+                share: share(left.sampled.count, all.total.sampled.count),
                 sum: left,
             },
             matched,
@@ -91,10 +91,10 @@ pub(crate) fn table(
 }
 
 fn ordered(one: &TableRow, other: &TableRow, by: SortedBy) -> Ordering {
-    let total = |row: &TableRow| row.total.map_or(0, |total| total.samples);
+    let total = |row: &TableRow| row.total.map_or(0, |total| total.sampled.count);
     let blocks = |row: &TableRow| row.blocks.map_or(0.0, |blocks| blocks.count);
     match by {
-        SortedBy::Own => one.sum.samples.cmp(&other.sum.samples),
+        SortedBy::Own => one.sum.sampled.count.cmp(&other.sum.sampled.count),
         SortedBy::Total => total(one).cmp(&total(other)),
         SortedBy::Blocks => blocks(one).total_cmp(&blocks(other)),
         SortedBy::Name => one.site.parts().0.cmp(&other.site.parts().0),
@@ -140,7 +140,7 @@ fn all_rows(traces: &mut Traces, of: &TraceRequest) -> Result<AllRows, String> {
         let counting = Counting::new(&figures, of, counted.table(archive), Some);
         table.add_totals(&counting, on_stacks);
     }
-    table.rows.retain(|row| row.sum.samples > 0 || row.total.is_some());
+    table.rows.retain(|row| row.sum.sampled.count > 0 || row.total.is_some());
     if of.by != By::Source {
         // A promoted block counts at two sources.
         table.count_blocks(archive, &selected, &of_rows);
@@ -155,15 +155,15 @@ fn all_rows(traces: &mut Traces, of: &TraceRequest) -> Result<AllRows, String> {
     })
 }
 
-fn sum_of(aggregate: &Aggregate, metric: Metric, counts: &Counts) -> Sum {
-    Sum { samples: metric.samples(counts), size: aggregate.size(metric, counts).into() }
+fn sum_of(aggregate: &Aggregate, metric: Metric, tally: &Tally) -> Sum {
+    Sum::new(&aggregate.scale(), metric.of(tally), aggregate.size(metric, tally))
 }
 
 /// Rows that are being made.
 struct Made<'a> {
     aggregate: &'a Aggregate,
     of: &'a TraceRequest,
-    /// Samples of the metric in all.
+    /// What there is of the metric in all.
     all: u64,
     rows: Vec<TableRow>,
     numbers: HashMap<Site, usize>,
@@ -171,13 +171,13 @@ struct Made<'a> {
 
 impl<'a> Made<'a> {
     fn new(aggregate: &'a Aggregate, of: &'a TraceRequest) -> Self {
-        let all = aggregate.total(of.metric);
+        let all = aggregate.total(of.metric).count;
         Made { aggregate, of, all, rows: Vec::new(), numbers: HashMap::new() }
     }
 
-    fn add(&mut self, site: Site, counts: &Counts) -> &mut TableRow {
-        let sum = sum_of(self.aggregate, self.of.metric, counts);
-        let share = share(sum.samples, self.all);
+    fn add(&mut self, site: Site, tally: &Tally) -> &mut TableRow {
+        let sum = sum_of(self.aggregate, self.of.metric, tally);
+        let share = share(sum.sampled.count, self.all);
         self.numbers.insert(site.clone(), self.rows.len());
         self.rows.push(TableRow { site, sum, share, total: None, total_share: 0.0, blocks: None });
         let last = self.rows.len() - 1;
@@ -190,23 +190,23 @@ impl<'a> Made<'a> {
         let (metric, all) = (self.of.metric, self.all);
         let totals = on_stacks.occurrences.totals(counting.counted(), metric);
         for ((site, &own), total) in on_stacks.sites.iter().zip(&on_stacks.own).zip(totals) {
-            if total.samples == 0 {
+            if total.samples.count == 0 {
                 continue;
             }
             let row = match self.numbers.get(site) {
                 Some(&number) => &mut self.rows[number],
                 None if own || self.of.sites == SiteFrame::Innermost => {
-                    self.add(site.clone(), &Counts::default())
+                    self.add(site.clone(), &Tally::default())
                 }
                 None => continue,
             };
-            let sum = counting.of_row(site, row.sum.samples, total);
+            let sum = counting.of_row(site, row.sum.sampled, total);
             row.total = Some(sum);
-            row.total_share = share(sum.samples, all);
+            row.total_share = share(sum.sampled.count, all);
         }
         for row in self.rows.iter_mut().filter(|row| row.total.is_none()) {
-            row.total = counting.without_calls(row.sum.samples);
-            row.total_share = share(row.total.map_or(0, |sum| sum.samples), all);
+            row.total = counting.without_calls(row.sum.sampled);
+            row.total_share = share(row.total.map_or(0, |sum| sum.sampled.count), all);
         }
     }
 
@@ -215,7 +215,7 @@ impl<'a> Made<'a> {
         for row in &mut self.rows {
             let number = of_rows.of_site(&row.site);
             let count = number.and_then(|number| counts.get(number as usize));
-            row.blocks = count.and_then(|count| count.of_samples(row.sum.samples));
+            row.blocks = count.and_then(|count| count.of_samples(row.sum.sampled));
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use heaptap_report::figures::{Size, Sum, TraceFigures};
 use heaptap_report::rows::{By, Grouping, Site};
-use heaptap_report::{Aggregate, Archive, Estimate, Metric};
+use heaptap_report::{Aggregate, Archive, Estimate, Metric, Sampled};
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum, unit};
@@ -99,12 +99,14 @@ pub(crate) fn timeline(
     let steps = Steps::of(aggregate, points, range).with_one_before();
 
     let mut rows = row_sums(&figures, of, &table_rows, inside);
-    rows.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
+    rows.sort_by(|(one, first), (other, second)| {
+        second.count.cmp(&first.count).then_with(|| one.cmp(other))
+    });
     // Another filter may leave fewer rows: then the largest are shown.
     let larger = if skip < rows.len() { skip } else { 0 };
     let mut rest = rows.split_off((larger + top.clamp(1, MOST_SERIES)).min(rows.len()));
     rest.extend(rows.drain(..larger));
-    let (sites, sums): (Vec<Site>, Vec<u64>) = rows.into_iter().unzip();
+    let (sites, sums): (Vec<Site>, Vec<Sampled>) = rows.into_iter().unzip();
     let counted = Counted { selected: &selected, inside, rows: &table_rows, sites: &sites };
     let evolutions = evolutions(archive, &counted, &steps);
     let mut all = evolutions.others.clone();
@@ -123,7 +125,7 @@ pub(crate) fn timeline(
     });
     let series = series.collect();
     // All that has no line of its own, whether the metric counts it or not.
-    let left = rest.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));
+    let left = rest.iter().map(|&(_, samples)| samples).sum();
     let others = Others {
         rows: rest.len(),
         larger,
@@ -150,24 +152,24 @@ pub(crate) fn row_sums(
     of: &TraceRequest,
     rows: &Rows,
     inside: Option<Inside<'_>>,
-) -> Vec<(Site, u64)> {
+) -> Vec<(Site, Sampled)> {
     let (aggregate, metric) = (figures.aggregate, of.metric);
     if !matches!(of.by, By::Function | By::Location | By::File | By::Module) {
         // The paths of the aggregate are its rows.
         let of_rows = aggregate.rows(figures.locations, of.by, metric).into_iter();
-        let sums = of_rows.map(|row| (row.site, metric.samples(&row.counts)));
-        return sums.filter(|&(_, samples)| samples > 0).collect();
+        let sums = of_rows.map(|row| (row.site, metric.of(&row.counts)));
+        return sums.filter(|&(_, samples)| samples.count > 0).collect();
     }
-    let mut sums = vec![0_u64; rows.sites.len()];
+    let mut sums = vec![Sampled::default(); rows.sites.len()];
     for (path, (_, counts)) in aggregate.paths().enumerate() {
         let Some(path) = aggregate.whole_path(path as u32) else { continue };
         let Some(number) = rows.of_path(path) else { continue };
         if inside.is_none_or(|inside| inside.has_path(path)) {
             let sum = &mut sums[number as usize];
-            *sum = sum.saturating_add(metric.samples(counts));
+            *sum = sum.plus(metric.of(&counts));
         }
     }
-    let sums = rows.sites.iter().zip(sums).filter(|&(_, samples)| samples > 0);
+    let sums = rows.sites.iter().zip(sums).filter(|&(_, samples)| samples.count > 0);
     sums.map(|(site, samples)| (site.clone(), samples)).collect()
 }
 
@@ -201,11 +203,12 @@ impl Total {
             usize::try_from(number).map_or(buckets.len(), |number| number.min(buckets.len()))
         };
         let mut from = bucket(steps.from);
-        let mut live = from.checked_sub(1).map_or(0, |before| buckets[before].live);
+        let mut live = from.checked_sub(1).map(|before| buckets[before].live).unwrap_or_default();
         for end in steps.times() {
             let of_step = &buckets[from..bucket(end)];
             from = bucket(end);
-            let most_live = of_step.iter().map(|bucket| bucket.most_live).max().unwrap_or(live);
+            let most_live =
+                of_step.iter().map(|bucket| bucket.most_live).max().unwrap_or(live.count);
             live = of_step.last().map_or(live, |bucket| bucket.live);
             let allocated: u64 = of_step.iter().map(|bucket| bucket.allocated).sum();
             total.add(&aggregate.estimate(Metric::Live, live));
@@ -220,10 +223,9 @@ impl Total {
         let unit = unit(&archive.aggregate);
         let estimate = archive.blocks.estimator(archive.aggregate.scale());
         let mut total = Total::default();
-        for (&live, &allocated) in all.live.iter().zip(&all.allocated) {
-            let live = live.max(0) as u64;
+        for (live, &allocated) in all.live_sampled().zip(&all.allocated) {
             total.add(&estimate(live));
-            total.most_live.push(live as f64 * unit);
+            total.most_live.push(live.count as f64 * unit);
             total.allocated.push(allocated as f64 * unit);
         }
         total

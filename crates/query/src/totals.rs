@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use heaptap_report::figures::{Sum, TraceFigures};
 use heaptap_report::rows::Site;
-use heaptap_report::{Aggregate, Archive, Estimate, Metric, SiteTotal};
+use heaptap_report::{Aggregate, Archive, Estimate, Metric, Sampled, SiteTotal};
 
 use crate::answer::unit;
 use crate::request::TraceRequest;
@@ -88,8 +88,9 @@ impl<'a> Called<'a> {
         let all = reading.estimate(metric, total);
         let of_table = counted.and_then(|counted| counted.table(archive));
         match of_table.map(|table| (table, table.total(metric))) {
-            Some((aggregate, found)) if found > 0 => {
-                Called { aggregate, factor: total as f64 / found as f64, metric, all }
+            Some((aggregate, found)) if found.count > 0 => {
+                let factor = total.count as f64 / found.count as f64;
+                Called { aggregate, factor, metric, all }
             }
             _ => Called { aggregate: reading, factor: 1.0, metric, all },
         }
@@ -100,12 +101,22 @@ impl<'a> Called<'a> {
         unit(self.aggregate) * self.factor
     }
 
-    /// The standard error of one sample.
+    /// The standard error of one sample, of a count of one: [`Aggregate::error_of_unit`].
     pub(crate) fn spread(&self) -> f64 {
-        self.aggregate.estimate(self.metric, 1).error * self.factor
+        self.aggregate.error_of_unit(self.metric) * self.factor
     }
 
-    pub(crate) fn estimate(&self, samples: u64) -> Estimate {
+    /// The error that an estimate from no sample is taken to have.
+    pub(crate) fn single_error(&self) -> f64 {
+        self.aggregate.single_error(self.metric) * self.factor
+    }
+
+    /// Counts as a sum.
+    pub(crate) fn sum(&self, sampled: Sampled, size: Estimate) -> Sum {
+        Sum::new(&self.aggregate.scale(), sampled, size)
+    }
+
+    pub(crate) fn estimate(&self, samples: Sampled) -> Estimate {
         times(self.aggregate.estimate(self.metric, samples), self.factor)
     }
 
@@ -121,7 +132,7 @@ pub(crate) struct Counting<'a> {
     aggregate: &'a Aggregate,
     /// The aggregate of the table of blocks, if callers are counted there, with what each row has
     /// itself in it.
-    table: Option<(&'a Aggregate, HashMap<Site, u64>)>,
+    table: Option<(&'a Aggregate, HashMap<Site, Sampled>)>,
 }
 
 impl<'a> Counting<'a> {
@@ -134,11 +145,11 @@ impl<'a> Counting<'a> {
     ) -> Self {
         let metric = of.metric;
         let own = |table: &'a Aggregate| {
-            let mut own: HashMap<Site, u64> = HashMap::new();
+            let mut own: HashMap<Site, Sampled> = HashMap::new();
             for found in table.rows(figures.locations, of.grouping(), metric) {
                 if let Some(site) = row(found.site) {
                     let sum = own.entry(site).or_default();
-                    *sum = sum.saturating_add(metric.samples(&found.counts));
+                    *sum = sum.plus(metric.of(&found.counts));
                 }
             }
             (table, own)
@@ -148,9 +159,10 @@ impl<'a> Counting<'a> {
 
     /// The total of a row that occurs nowhere on the stacks of the table of blocks: what it has itself,
     /// of which no row of the table is.
-    pub(crate) fn without_calls(&self, own: u64) -> Option<Sum> {
+    pub(crate) fn without_calls(&self, own: Sampled) -> Option<Sum> {
         let is_thinned = self.table.as_ref().is_some_and(|(table, _)| table.thinning() > 0);
-        (is_thinned && own > 0).then(|| self.sum(own, SiteTotal::default(), |_| 0))
+        (is_thinned && own.count > 0)
+            .then(|| self.sum(own, SiteTotal::default(), |_| Sampled::default()))
     }
 
     /// Of which the [`SiteTotal`]s are.
@@ -159,26 +171,26 @@ impl<'a> Counting<'a> {
     }
 
     /// The total of a row, of which `own` samples are its own.
-    pub(crate) fn of_row(&self, row: &Site, own: u64, total: SiteTotal) -> Sum {
-        self.sum(own, total, |owns| owns.get(row).copied().unwrap_or(0))
+    pub(crate) fn of_row(&self, row: &Site, own: Sampled, total: SiteTotal) -> Sum {
+        self.sum(own, total, |owns| owns.get(row).copied().unwrap_or_default())
     }
 
     /// The same of all rows together, of which `total` is.
-    pub(crate) fn of_all(&self, own: u64, total: SiteTotal) -> Sum {
-        self.sum(own, total, |owns| owns.values().fold(0, |sum, &one| sum.saturating_add(one)))
+    pub(crate) fn of_all(&self, own: Sampled, total: SiteTotal) -> Sum {
+        self.sum(own, total, |owns| owns.values().copied().sum())
     }
 
     /// What a row calls is all that the table is needed for: a total is never less than what the row has
     /// itself.
     fn sum(
         &self,
-        own: u64,
+        own: Sampled,
         total: SiteTotal,
-        own_in_table: impl Fn(&HashMap<Site, u64>) -> u64,
+        own_in_table: impl Fn(&HashMap<Site, Sampled>) -> Sampled,
     ) -> Sum {
-        let whole = |aggregate: &Aggregate| Sum {
-            samples: total.samples,
-            size: aggregate.size_of_total(self.metric, total).into(),
+        let scale = self.aggregate.scale();
+        let whole = |aggregate: &Aggregate| {
+            Sum::new(&scale, total.samples, aggregate.size_of_total(self.metric, total))
         };
         let (table, owns) = match &self.table {
             None => return whole(self.aggregate),
@@ -186,13 +198,13 @@ impl<'a> Counting<'a> {
             Some((table, _)) if table.thinning() == 0 => return whole(table),
             Some((table, owns)) => (table, owns),
         };
-        let calls = total.samples.saturating_sub(own_in_table(owns));
+        let calls = total.samples.without(own_in_table(owns));
         let sizes = [
-            (own > 0).then(|| self.aggregate.size_of_samples(self.metric, own)),
-            (calls > 0 || own == 0).then(|| table.size_of_samples(self.metric, calls)),
+            (own.count > 0).then(|| self.aggregate.size_of_samples(self.metric, own)),
+            (calls.count > 0 || own.count == 0).then(|| table.size_of_samples(self.metric, calls)),
         ];
         let size = sizes.into_iter().flatten().reduce(added).unwrap_or_default();
-        Sum { samples: own.saturating_add(calls), size: size.into() }
+        Sum::new(&scale, own.plus(calls), size)
     }
 }
 

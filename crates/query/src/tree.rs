@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use heaptap_report::CallTree;
 use heaptap_report::figures::Sum;
 use heaptap_report::rows::Site;
+use heaptap_report::{CallTree, Estimate, Sampled};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -26,9 +26,9 @@ pub(crate) struct TreeAnswer {
     sites: Vec<Site>,
     cells: Cells,
     depth: u32,
-    /// The standard error of `samples` is √(a·samples + b·samples²) bytes.
+    /// The standard error of `samples` is √(a·samples + b·samples²) bytes; of several rates, at most that.
     error_of: ErrorOf,
-    /// Bytes for each sample.
+    /// Bytes for each of `samples`, which are a count that is no number of samples if the trace has several rates.
     scale: f64,
     /// Frames that were folded away.
     omitted: u64,
@@ -49,6 +49,9 @@ impl ErrorOf {
     }
 }
 
+/// The standard error of what a cell has.
+type ErrorOfCell<'a> = dyn Fn(Sampled) -> f64 + 'a;
+
 /// Cells in preorder: column by column.
 #[derive(Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -59,6 +62,14 @@ pub(crate) struct Cells {
     pub(crate) samples: Vec<u64>,
     #[serde(rename = "self")]
     pub(crate) own: Vec<u64>,
+    /// If the trace has several rates, and no error follows from a number of samples: the standard error of
+    /// each cell in bytes, and of what is at it itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<f64>>"))]
+    errors: Vec<f64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<f64>>"))]
+    self_errors: Vec<f64>,
     /// How many cells are joined; 1 for others.
     pub(crate) count: Vec<u32>,
     pub(crate) repeats: Vec<u32>,
@@ -69,11 +80,15 @@ impl Cells {
         self.parent.len()
     }
 
-    fn push(&mut self, parent: u32, node: &Node) {
+    fn push(&mut self, parent: u32, node: &Node, error: Option<&ErrorOfCell<'_>>) {
         self.parent.push(parent);
         self.site.push(node.site.map_or(-1, i64::from));
-        self.samples.push(node.samples);
-        self.own.push(node.own);
+        self.samples.push(node.samples.count);
+        self.own.push(node.own.count);
+        if let Some(error) = error {
+            self.errors.push(error(node.samples));
+            self.self_errors.push(error(node.own));
+        }
         self.count.push(1);
         self.repeats.push(node.repeats);
     }
@@ -93,8 +108,16 @@ impl Cells {
     }
 
     /// Small cells under one caller, as one.
-    fn push_joined(&mut self, parent: u32, samples: u64, count: u32) {
-        self.push(parent, &Node { site: None, samples, own: 0, repeats: 1, below: Below::Joined });
+    fn push_joined(
+        &mut self,
+        parent: u32,
+        samples: Sampled,
+        count: u32,
+        error: Option<&ErrorOfCell<'_>>,
+    ) {
+        let own = Sampled::default();
+        let node = Node { site: None, samples, own, repeats: 1, below: Below::Joined };
+        self.push(parent, &node, error);
         if let Some(last) = self.count.last_mut() {
             *last = count;
         }
@@ -104,8 +127,8 @@ impl Cells {
 /// A node of the tree that is shown.
 pub(crate) struct Node {
     pub(crate) site: Option<u32>,
-    pub(crate) samples: u64,
-    own: u64,
+    pub(crate) samples: Sampled,
+    own: Sampled,
     repeats: u32,
     below: Below,
 }
@@ -115,7 +138,7 @@ enum Below {
     /// The calls of a node.
     Calls(u32),
     /// The callers of these nodes, with the samples that each passes on.
-    Callers(Vec<(u32, u64)>),
+    Callers(Vec<(u32, Sampled)>),
     Joined,
 }
 
@@ -135,12 +158,20 @@ pub(crate) fn tree(
     let tree = called.aggregate.call_tree(&calls, metric);
     let walk = Walk { tree: &tree, spread: called.spread(), scale: called.unit() };
     let root = walk.focused(shape)?;
-    let total = Sum { samples: tree.samples(0), size: called.all().into() };
+    // In the unit of the cells, of which they are the whole.
+    let sum = |sampled: Sampled, size: Estimate| Sum {
+        samples: sampled.count,
+        ..called.sum(sampled, size)
+    };
+    let total = sum(tree.samples(0), called.all());
     let focus_total = match shape.focus.is_empty() {
         true => total,
-        false => Sum { samples: root.samples, size: called.estimate(root.samples).into() },
+        false => sum(root.samples, called.estimate(root.samples)),
     };
-    let (mut cells, depth) = walk.cells(root, shape);
+    let error = |sampled| called.estimate(sampled).error;
+    let are_several = called.aggregate.rates().are_several();
+    let error = are_several.then_some(&error as &ErrorOfCell<'_>);
+    let (mut cells, depth) = walk.cells(root, shape, error);
     let sites = cells.number_sites(tree.sites());
     let answer = TreeAnswer {
         total,
@@ -169,11 +200,12 @@ impl Walk<'_> {
         let tree = self.tree;
         let below = if invert {
             let ends = (1..tree.len()).map(|node| (node, tree.own_samples(node)));
-            Below::Callers(ends.filter(|&(_, own)| own > 0).collect())
+            Below::Callers(ends.filter(|&(_, own)| own.count > 0).collect())
         } else {
             Below::Calls(0)
         };
-        Node { site: None, samples: tree.samples(0), own: 0, repeats: 1, below }
+        let own = Sampled::default();
+        Node { site: None, samples: tree.samples(0), own, repeats: 1, below }
     }
 
     /// The node at the end of the path that is asked for.
@@ -207,23 +239,23 @@ impl Walk<'_> {
                     repeats: tree.repeats(child),
                     below: Below::Calls(child),
                 };
-                tree.children(*at).map(child).filter(|child| child.samples > 0).collect()
+                tree.children(*at).map(child).filter(|child| child.samples.count > 0).collect()
             }
             Below::Callers(nodes) => {
-                let mut groups: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+                let mut groups: HashMap<u32, Vec<(u32, Sampled)>> = HashMap::new();
                 for &(node, samples) in nodes {
                     let at = if innermost { node } else { tree.parent(node) };
                     if let Some(site) = tree.site(at) {
                         groups.entry(site).or_default().push((at, samples));
                     }
                 }
-                let group = |(site, nodes): (u32, Vec<(u32, u64)>)| {
+                let group = |(site, nodes): (u32, Vec<(u32, Sampled)>)| {
                     let all = nodes.iter().map(|&(_, samples)| samples);
                     let ends = nodes.iter().filter(|&&(node, _)| tree.parent(node) == 0);
                     Node {
                         site: Some(site),
-                        samples: all.fold(0, u64::saturating_add),
-                        own: ends.map(|&(_, samples)| samples).fold(0, u64::saturating_add),
+                        samples: all.sum(),
+                        own: ends.map(|&(_, samples)| samples).sum(),
                         repeats: nodes
                             .iter()
                             .map(|&(node, _)| tree.repeats(node))
@@ -239,9 +271,14 @@ impl Walk<'_> {
 
     /// The cells of a subtree, and how deep it goes. Cells that are too small are
     /// joined, never dropped.
-    fn cells(&self, root: Node, shape: &TreeShape) -> (Cells, u32) {
+    fn cells(
+        &self,
+        root: Node,
+        shape: &TreeShape,
+        error: Option<&ErrorOfCell<'_>>,
+    ) -> (Cells, u32) {
         let most = shape.most.clamp(1, MOST_CELLS);
-        let least = (root.samples as f64 * shape.min_share.clamp(0.0, 1.0)).max(1.0);
+        let least = (root.samples.count as f64 * shape.min_share.clamp(0.0, 1.0)).max(1.0);
         let mut cells = Cells::default();
         let mut deepest = 0;
         // Children are pushed in reverse, so that the first is next: preorder.
@@ -251,19 +288,19 @@ impl Walk<'_> {
             deepest = deepest.max(depth);
             let node = match next {
                 Next::Joined(samples, count) => {
-                    cells.push_joined(parent, samples, count);
+                    cells.push_joined(parent, samples, count, error);
                     continue;
                 }
                 Next::Node(node) => node,
             };
-            cells.push(parent, &node);
+            cells.push(parent, &node, error);
             let below = self.below(&node, shape.invert && depth == 0 && node.site.is_none());
             let full = cells.len() + stack.len() + below.len() > most || depth >= DEEPEST;
             let (mut shown, small): (Vec<Node>, Vec<Node>) =
-                below.into_iter().partition(|child| !full && child.samples as f64 >= least);
+                below.into_iter().partition(|child| !full && child.samples.count as f64 >= least);
             self.order(&mut shown);
             if !small.is_empty() {
-                let samples = small.iter().map(|child| child.samples).fold(0, u64::saturating_add);
+                let samples = small.iter().map(|child| child.samples).sum();
                 stack.push((number, depth + 1, Next::Joined(samples, small.len() as u32)));
             }
             let shown = shown.into_iter().rev();
@@ -277,15 +314,15 @@ impl Walk<'_> {
     pub(crate) fn order(&self, nodes: &mut [Node]) {
         let by_name = |one: &Node, other: &Node| self.site(one).cmp(&self.site(other));
         nodes.sort_by(|one, other| {
-            other.samples.cmp(&one.samples).then_with(|| by_name(one, other))
+            other.samples.count.cmp(&one.samples.count).then_with(|| by_name(one, other))
         });
         let spread = (self.spread / self.scale).powi(2);
         let mut from = 0;
         while from < nodes.len() {
-            let first = nodes[from].samples as f64;
+            let first = nodes[from].samples.count as f64;
             let alike = |node: &Node| {
-                let apart = first - node.samples as f64;
-                apart * apart <= 4.0 * spread * (first + node.samples as f64)
+                let apart = first - node.samples.count as f64;
+                apart * apart <= 4.0 * spread * (first + node.samples.count as f64)
             };
             let length = nodes[from..].iter().take_while(|node| alike(node)).count().max(1);
             nodes[from..from + length].sort_by(by_name);
@@ -297,5 +334,5 @@ impl Walk<'_> {
 /// What comes next in preorder.
 enum Next {
     Node(Node),
-    Joined(u64, u32),
+    Joined(Sampled, u32),
 }

@@ -15,6 +15,7 @@ use heaptap_report::figures::{Figures, TableOptions, TableView, TraceFigures, by
 use heaptap_report::rows::{By, Grouping};
 use heaptap_report::{
     ALL_SITE_FRAMES, Aggregator, Archive, Depth, Lifespans, MOST_BLOCKS, Metric, Options, OverTime,
+    Rates,
 };
 use heaptap_trace::{
     Allocation, Backtrace, Code, Event, EventKind, EventSource as _, Location, LocationTable, Mode,
@@ -60,6 +61,15 @@ fn of_a_program_with_300_000_call_paths() {
 fn of_a_table_that_was_thinned() {
     let trial = Trial::bounded("thinned", Trace::Made(Box::new(Program::mixed())), 2_000);
     let whole = trial.filters(FILTERS);
+    assert!(whole.inexact > FILTERS / 2, "hardly any answer came from the table: {whole:?}");
+}
+
+/// Blocks of three rates, mostly one after the other.
+#[test]
+fn of_a_program_that_was_sampled_at_several_rates() {
+    let program = || Trace::Made(Box::new(Program::mixed().at_several_rates()));
+    Trial::new("several rates", program()).filters(FILTERS);
+    let whole = Trial::bounded("several rates, thinned", program(), 2_000).filters(FILTERS);
     assert!(whole.inexact > FILTERS / 2, "hardly any answer came from the table: {whole:?}");
 }
 
@@ -314,8 +324,18 @@ enum Trace {
 impl Trace {
     fn read(&self, options: Options) -> Reading {
         let info = self.info();
-        let mut aggregator = Aggregator::new(&info, options);
-        let locations = self.run(|event, table| aggregator.event(event, table));
+        let rates = match self {
+            Trace::Made(program) => program.rates(),
+            Trace::File(_) => Rates::default(),
+        };
+        let rate_of = |event: &Event<'_>| match (self, event.kind) {
+            (Trace::Made(program), EventKind::Alloc(allocation)) => {
+                rates.number(program.rate_of(allocation.id)).unwrap_or(0)
+            }
+            _ => 0,
+        };
+        let mut aggregator = Aggregator::new(&info, Options { rates: rates.clone(), ..options });
+        let locations = self.run(|event, table| aggregator.event_at(event, table, rate_of(event)));
         Reading { info, locations, aggregator }
     }
 
@@ -362,7 +382,10 @@ impl Trace {
 struct Program {
     blocks: Vec<MadeBlock>,
     locations: LocationTable,
+    /// The lowest, if there are several.
     sample_rate: f64,
+    /// The rates of its stretches, if there are several.
+    stretches: Vec<f64>,
 }
 
 struct MadeBlock {
@@ -428,13 +451,30 @@ impl Program {
         for (number, label) in LABELS.iter().enumerate() {
             insert(&mut locations, LABEL + number as Code, label, "label", 0);
         }
-        Program { blocks, locations, sample_rate: 0.01 }
+        Program { blocks, locations, sample_rate: 0.01, stretches: Vec::new() }
     }
 
     /// The same with a sample for each word.
     fn at_rate_one(mut self) -> Program {
         self.blocks.iter_mut().for_each(|block| block.samples = block.length + 1);
         Program { sample_rate: 1.0, ..self }
+    }
+
+    /// The same in stretches of different rates.
+    fn at_several_rates(self) -> Program {
+        Program { sample_rate: 5e-4, stretches: vec![0.01, 0.3, 5e-4, 0.01], ..self }
+    }
+
+    /// The rate of a block. A thread takes up a new one after a while.
+    fn rate_of(&self, block: u64) -> f64 {
+        let stretch = block as usize * self.stretches.len() / self.blocks.len();
+        let late = usize::from(block.is_multiple_of(13));
+        self.stretches.get(stretch.saturating_sub(late)).copied().unwrap_or(self.sample_rate)
+    }
+
+    fn rates(&self) -> Rates {
+        let blocks = (0..).zip(&self.blocks);
+        Rates::of(blocks.map(|(number, block)| (self.rate_of(number), block.samples)))
     }
 
     fn run(&self, mut pass: impl FnMut(&Event<'_>, &LocationTable)) -> LocationTable {

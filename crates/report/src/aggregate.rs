@@ -3,9 +3,9 @@
 use heaptap_trace::{Code, LocationTable, Source};
 
 use crate::classes::Classes;
-use crate::counts::Counts;
+use crate::counts::{Counts, Tallies, Tally};
 use crate::depth::Depth;
-use crate::estimate::{Estimate, Scale, Share};
+use crate::estimate::{Estimate, Sampled, Scale, Share};
 use crate::flows::Flows;
 use crate::frames::Frames;
 use crate::growth::{Growth, SitePair};
@@ -13,6 +13,7 @@ use crate::lifetimes::Lifetimes;
 use crate::own_code::SiteFrame;
 use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_frame, source_of};
 use crate::peak::Peak;
+use crate::rates::Rates;
 use crate::site_nodes::SiteNodes;
 use crate::timeline::Timeline;
 
@@ -35,7 +36,12 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Its samples among these counts.
+    /// Its part of a tally.
+    pub fn of(self, tally: &Tally) -> Sampled {
+        tally.sampled(|counts| self.samples(counts))
+    }
+
+    /// The same of counts alone.
     pub fn samples(self, counts: &Counts) -> u64 {
         match self {
             Metric::Allocated => counts.allocated,
@@ -47,15 +53,15 @@ impl Metric {
         }
     }
 
-    /// The least and the most that this number of samples can be, if so many were carried
-    /// over from one file to the next; `None` if it does not depend on that.
-    fn bounds(self, samples: u64, carried: u64) -> Option<(u64, u64)> {
+    /// The least and the most that this can be, if so much was carried over from one file to the
+    /// next; `None` if it does not depend on that.
+    fn bounds(self, sampled: Sampled, carried: Sampled) -> Option<(Sampled, Sampled)> {
         match self {
-            _ if carried == 0 => None,
+            _ if carried.count == 0 => None,
             Metric::Allocated | Metric::Promoted => None,
             // What was carried over before that moment is not in it.
-            Metric::Peak | Metric::At => Some((samples, samples.saturating_add(carried))),
-            Metric::Live | Metric::Survived => Some((samples.saturating_sub(carried), samples)),
+            Metric::Peak | Metric::At => Some((sampled, sampled.plus(carried))),
+            Metric::Live | Metric::Survived => Some((sampled.without(carried), sampled)),
         }
     }
 }
@@ -78,20 +84,24 @@ pub enum Frame {
 /// The figures from which, with the locations of the trace, all reports follow.
 pub struct Aggregate {
     pub(crate) scale: Scale,
+    /// Several rates, if the trace has more than one.
+    pub(crate) rates: Rates,
     pub(crate) events: u64,
     /// Microseconds from the start of the trace to the last event.
     pub(crate) end: u64,
     /// The time of [`Metric::At`], if what was alive then was recorded.
     pub(crate) at: Option<u64>,
-    /// Samples allocated, allocated young, allocated outside the heap, and promoted.
-    pub(crate) allocated: u64,
-    pub(crate) young: u64,
-    pub(crate) external: u64,
-    pub(crate) promoted: u64,
-    /// Samples alive after the last event that no collection has seen.
-    pub(crate) live_young: u64,
-    /// Samples alive after the last event that are outside the heap.
-    pub(crate) live_external: u64,
+    /// Samples allocated, whatever they count.
+    pub(crate) samples: u64,
+    /// What was allocated, allocated young, allocated outside the heap, and promoted.
+    pub(crate) allocated: Sampled,
+    pub(crate) young: Sampled,
+    pub(crate) external: Sampled,
+    pub(crate) promoted: Sampled,
+    /// What is alive after the last event and was seen by no collection.
+    pub(crate) live_young: Sampled,
+    /// What is alive after the last event outside the heap.
+    pub(crate) live_external: Sampled,
     /// One in 2^level objects is tracked: now, and at the time asked for.
     pub(crate) level: u32,
     pub(crate) at_level: u32,
@@ -111,7 +121,7 @@ pub struct Aggregate {
     pub(crate) frames: Frames,
     pub(crate) paths: Paths,
     /// The counts of each path.
-    pub(crate) counts: Vec<Counts>,
+    pub(crate) counts: Tallies,
     pub(crate) classes: Classes,
 }
 
@@ -123,37 +133,39 @@ pub(crate) struct Survivor {
     pub(crate) before: u64,
     /// Its series in the [`Growth`]: that of the frame that allocated it.
     pub(crate) series: u32,
-    pub(crate) samples: u32,
+    pub(crate) sampled: Sampled,
 }
 
 impl Aggregate {
     /// The aggregate of no events.
-    pub(crate) fn new(scale: Scale, most_paths: Bounds) -> Self {
+    pub(crate) fn new(scale: Scale, rates: Rates, most_paths: Bounds) -> Self {
         Aggregate {
             scale,
             events: 0,
             end: 0,
             at: None,
-            allocated: 0,
-            young: 0,
-            external: 0,
-            promoted: 0,
-            live_young: 0,
-            live_external: 0,
+            samples: 0,
+            allocated: Sampled::default(),
+            young: Sampled::default(),
+            external: Sampled::default(),
+            promoted: Sampled::default(),
+            live_young: Sampled::default(),
+            live_external: Sampled::default(),
             level: 0,
             at_level: 0,
             allocated_level: 0,
             cluster: 1.0,
-            peak: Peak::default(),
+            peak: Peak::new(&scale),
             timeline: Timeline::new(),
             lifetimes: Lifetimes::new(),
             growth: Growth::new(),
-            flows: Flows::new(),
+            flows: Flows::new(rates.are_several()),
             survivors: Vec::new(),
             frames: Frames::default(),
             paths: Paths::new(most_paths),
-            counts: Vec::new(),
+            counts: Tallies::new(rates.are_several()),
             classes: Classes::default(),
+            rates,
         }
     }
 
@@ -167,7 +179,7 @@ impl Aggregate {
         Aggregate {
             events: self.events,
             frames: Frames::of_codes(self.frames.codes().to_vec()),
-            ..Aggregate::new(self.scale, Bounds::USUAL)
+            ..Aggregate::new(self.scale, self.rates.clone(), Bounds::USUAL)
         }
     }
 
@@ -181,7 +193,7 @@ impl Aggregate {
         let node = self.paths.child(ROOT, frame);
         let path = self.paths.path(node);
         self.growth.add_path(path, SitePair { innermost: frame, own: frame });
-        self.counts.resize(self.paths.count(), Counts::default());
+        self.counts.resize(self.paths.count());
         Some(path)
     }
 
@@ -199,12 +211,32 @@ impl Aggregate {
     /// Brings the counts of all paths up to date with the last peak.
     pub(crate) fn settle_peak(&mut self) {
         let number = self.peak.number();
-        self.counts.iter_mut().for_each(|counts| counts.settle(number));
+        self.counts.all_mut().for_each(|counts| counts.settle(number));
     }
 
     /// What a sample stands for.
     pub fn scale(&self) -> Scale {
         self.scale
+    }
+
+    /// The rates of the blocks, if there are several.
+    pub fn rates(&self) -> &Rates {
+        &self.rates
+    }
+
+    /// How many samples a count is of: see [`Scale::samples`].
+    pub fn samples_of(&self, sampled: Sampled) -> u64 {
+        self.scale.samples(sampled)
+    }
+
+    /// The bytes from one sample to the next, on average.
+    pub fn sampling_period(&self) -> f64 {
+        match self.samples {
+            samples if self.scale.is_mixed() && samples > 0 => {
+                self.scale.bytes_of(self.allocated.count) / samples as f64
+            }
+            _ => self.scale.word_bytes / self.scale.lowest_rate(),
+        }
     }
 
     /// Events read, selected or not.
@@ -224,52 +256,72 @@ impl Aggregate {
 
     /// Samples of the selected blocks.
     pub fn samples(&self) -> u64 {
-        self.allocated
+        self.samples
     }
 
-    /// The bytes that samples of this metric stand for.
-    pub fn estimate(&self, metric: Metric, samples: u64) -> Estimate {
-        let level = match metric {
+    /// The bytes that a count of this metric stands for.
+    pub fn estimate(&self, metric: Metric, sampled: Sampled) -> Estimate {
+        self.scale.thinned(sampled, self.level_of(metric), self.cluster)
+    }
+
+    /// The error that an estimate from no sample is taken to have: that of one sample; of several rates,
+    /// one at the lowest.
+    pub fn single_error(&self, metric: Metric) -> f64 {
+        self.estimate(metric, self.rates.weight(0)).error
+    }
+
+    /// The standard error of a count, in bytes, for the root of it: at most so much, if there are several
+    /// rates.
+    pub fn error_of_unit(&self, metric: Metric) -> f64 {
+        self.single_error(metric) / (self.rates.weight(0).count as f64).sqrt()
+    }
+
+    fn level_of(&self, metric: Metric) -> u32 {
+        match metric {
             Metric::Allocated => self.allocated_level,
             Metric::Promoted | Metric::Live | Metric::Survived => self.level,
             Metric::Peak => self.peak_level(),
             Metric::At => self.at_level,
-        };
-        self.scale.thinned(samples, level, self.cluster)
+        }
     }
 
     /// The level of thinning at the peak. Where nothing was seen alive there is no such moment, but a
     /// block that was not tracked may have been.
     fn peak_level(&self) -> u32 {
-        if self.peak.largest() == 0 { self.level } else { self.peak.level() }
+        if self.peak.largest().count == 0 { self.level } else { self.peak.level() }
     }
 
-    /// The samples of a metric over all paths.
-    pub fn total(&self, metric: Metric) -> u64 {
-        self.counts.iter().fold(0, |sum: u64, counts| sum.saturating_add(metric.samples(counts)))
+    /// What all paths have of a metric.
+    pub fn total(&self, metric: Metric) -> Sampled {
+        self.counts.iter().map(|tally| metric.of(&tally)).sum()
     }
 
     /// The sum of the counts of all paths.
-    pub fn total_counts(&self) -> Counts {
-        let mut total = Counts::default();
-        self.counts.iter().for_each(|counts| total.add(counts));
+    pub fn total_counts(&self) -> Tally {
+        let mut total = Tally::default();
+        self.counts.iter().for_each(|tally| total.add(&tally));
         total
     }
 
     /// The bytes that these counts have of a metric. If some of them were carried over from
     /// one file to the next, what is alive is between two bounds, and its error is infinite.
-    pub fn size(&self, metric: Metric, counts: &Counts) -> Estimate {
-        self.carried_size(metric, metric.samples(counts), counts.carried)
+    pub fn size(&self, metric: Metric, tally: &Tally) -> Estimate {
+        self.carried_size(metric, metric.of(tally), tally.sampled(|counts| counts.carried))
     }
 
-    /// The same for samples of any paths, such as those of a caller.
-    pub fn size_of_samples(&self, metric: Metric, samples: u64) -> Estimate {
-        self.carried_size(metric, samples, self.peak.carried())
+    /// The same for counts of any paths, such as those of a caller.
+    pub fn size_of_samples(&self, metric: Metric, sampled: Sampled) -> Estimate {
+        self.carried_size(metric, sampled, self.peak.carried())
     }
 
-    pub(crate) fn carried_size(&self, metric: Metric, samples: u64, carried: u64) -> Estimate {
-        let estimate = self.estimate(metric, samples);
-        let Some((least, most)) = metric.bounds(samples, carried) else { return estimate };
+    pub(crate) fn carried_size(
+        &self,
+        metric: Metric,
+        sampled: Sampled,
+        carried: Sampled,
+    ) -> Estimate {
+        let estimate = self.estimate(metric, sampled);
+        let Some((least, most)) = metric.bounds(sampled, carried) else { return estimate };
         let (low, high) = (self.estimate(metric, least).low, self.estimate(metric, most).high);
         Estimate { error: f64::INFINITY, low, high, ..estimate }
     }
@@ -277,7 +329,7 @@ impl Aggregate {
     /// Whether files of one process were read of which each leaves open what becomes of the
     /// blocks of those before it: [`TraceEnding::Continued`](crate::TraceEnding).
     pub fn is_carried_over(&self) -> bool {
-        self.peak.carried() > 0
+        self.peak.carried().count > 0
     }
 
     /// The peak live size, corrected for having been chosen for its size, and not
@@ -296,7 +348,7 @@ impl Aggregate {
     pub fn peak_external(&self) -> Estimate {
         let (peak, samples, external) = self.largest_live();
         let part = self.size_of_samples(Metric::Peak, external);
-        if external == 0 || self.is_carried_over() {
+        if external.count == 0 || self.is_carried_over() {
             return part;
         }
         // The peak is corrected, and so is its part.
@@ -312,7 +364,7 @@ impl Aggregate {
 
     /// The largest live size of which all was seen, with its samples and those outside the
     /// heap.
-    fn largest_live(&self) -> (Estimate, u64, u64) {
+    fn largest_live(&self) -> (Estimate, Sampled, Sampled) {
         let peak = self.peak.estimate(&self.scale, self.peak_level(), self.cluster);
         let end = self.estimate(Metric::Live, self.peak.live());
         if end.bytes > peak.bytes {
@@ -330,17 +382,17 @@ impl Aggregate {
 
     /// The largest number of live samples, biased as it is.
     pub fn peak_samples(&self) -> u64 {
-        self.peak.largest()
+        self.scale.samples(self.peak.largest())
     }
 
     /// The share of the samples allocated young that were promoted.
     pub fn promotion_rate(&self) -> Share {
-        Share::scored(self.promoted, self.young, self.scale.rate)
+        Share::scored(self.promoted, self.young, &self.scale)
     }
 
     /// Samples of the selected blocks that were allocated young.
     pub fn young_samples(&self) -> u64 {
-        self.young
+        self.scale.samples(self.young)
     }
 
     /// What was allocated outside the heap, by [`Source::External`].
@@ -374,9 +426,15 @@ impl Aggregate {
         self.level
     }
 
-    /// The most samples that can be missing from the sum of any call path.
+    /// The most that can be missing from the sum of any call path.
     pub fn missing_from_paths(&self) -> u64 {
         self.paths.missing()
+    }
+
+    /// The same in samples. Of several rates, it may be of the highest.
+    pub fn samples_missing_from_paths(&self) -> u64 {
+        let highest = self.rates.all().len().saturating_sub(1) as u32;
+        self.paths.missing().div_ceil(self.rates.weight(highest).count.max(1))
     }
 
     /// Whether blocks of the table may lack callers, so that what is selected by callers cannot
@@ -397,7 +455,7 @@ impl Aggregate {
     }
 
     /// Every path with its counts, by number.
-    pub fn paths(&self) -> impl Iterator<Item = (PathRef<'_>, &Counts)> {
+    pub fn paths(&self) -> impl Iterator<Item = (PathRef<'_>, Tally)> {
         self.counts.iter().enumerate().map(|(path, counts)| {
             (PathRef { aggregate: self, node: self.paths.node(path as u32) }, counts)
         })
@@ -441,6 +499,11 @@ impl Aggregate {
     /// Microseconds in each slice of [`crate::Stack::flows`].
     pub fn slice_width(&self) -> u64 {
         self.flows.width()
+    }
+
+    /// The bytes that one of [`crate::Flow`] stands for.
+    pub fn flow_bytes(&self) -> f64 {
+        self.scale.unit_bytes() * self.flows.unit() as f64
     }
 
     /// How many slices there are; none if flows were not tracked.

@@ -25,7 +25,6 @@ use crate::block_counter::{BlockCounter, OverTime};
 use crate::blocks::BlockTable;
 use crate::blocks::recorder::Recorder;
 use crate::classes::Classes;
-use crate::estimate::Scale;
 use crate::event_counter::EventCounter;
 use crate::ids::IdMap;
 use crate::live::{self, LiveObjects};
@@ -59,18 +58,19 @@ impl Aggregator {
         most_paths: Bounds,
     ) -> Self {
         let word_bytes = info.word_size / 8;
-        let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(word_bytes) };
-        let mut aggregate = Aggregate::new(scale, most_paths);
+        let rates = options.rates.clone();
+        let scale = rates.scale(info.sample_rate, f64::from(word_bytes));
+        let mut aggregate = Aggregate::new(scale, rates.clone(), most_paths);
         if options.most_blocks > 0 {
-            aggregate.classes = Classes::kept();
+            aggregate.classes = Classes::kept(rates.are_several());
             aggregate.paths.keep_for_table(options.most_blocks);
         }
         let promoted_path = aggregate.add_promoted_path(options.depth);
         let counter = EventCounter {
             block_counter: BlockCounter::new(aggregate, options.over_time, options.at),
-            live: LiveObjects::new(most_live),
+            live: LiveObjects::new(most_live, rates.clone()),
             older: IdMap::default(),
-            recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
+            recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks, rates)),
             promoted_path,
         };
         let resolver = Resolver::new(options, info.start_time, u64::from(word_bytes));
@@ -79,13 +79,19 @@ impl Aggregator {
 
     /// Takes the next event, in the order of time.
     pub fn event(&mut self, event: &Event<'_>, table: &LocationTable) {
+        self.event_at(event, table, 0);
+    }
+
+    /// The same of a trace with several rates, where the last block was sampled at the one with this number:
+    /// [`crate::Rates::number`].
+    pub fn event_at(&mut self, event: &Event<'_>, table: &LocationTable, rate: u32) {
         let Aggregator { resolver, counter } = self;
         let Aggregate { frames, paths, .. } = &mut counter.block_counter.aggregate;
         if let Some(moves) = resolver.make_room(TreeMut { frames, paths }, event) {
             counter.move_paths(&moves);
         }
         let Aggregate { frames, paths, .. } = &mut counter.block_counter.aggregate;
-        let resolved = resolver.resolve(TreeMut { frames, paths }, event, table);
+        let resolved = resolver.resolve(TreeMut { frames, paths }, event, table, rate);
         counter.event(&resolved);
     }
 

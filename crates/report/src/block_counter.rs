@@ -11,6 +11,7 @@ use heaptap_trace::Source;
 
 use crate::aggregate::{Aggregate, Survivor};
 use crate::counts::Counts;
+use crate::estimate::Sampled;
 use crate::ids::IdMap;
 use crate::peak::{LiveSamples, parts};
 use crate::trace_ending::TraceEnding;
@@ -34,6 +35,8 @@ pub(crate) struct Block {
     pub(crate) id: u64,
     pub(crate) path: u32,
     pub(crate) samples: u64,
+    /// What a sample of it counts, and its variance.
+    pub(crate) weight: Sampled,
     /// Each sample counts 2^level times.
     pub(crate) level: u32,
     /// Microseconds from the start of the trace to its allocation.
@@ -49,16 +52,18 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// The samples that it counts for.
-    pub(crate) fn weight(&self) -> u64 {
-        self.samples << self.level
+    /// What it counts.
+    #[inline]
+    pub(crate) fn sampled(&self) -> Sampled {
+        self.weight.times(self.samples << self.level)
     }
 
     /// The same as part of what is alive.
     fn live_samples(&self) -> LiveSamples {
-        let all = self.weight();
-        let external = if self.external { all } else { 0 };
-        LiveSamples { all, external, parts: parts(self.id, self.samples, self.level) }
+        let all = self.sampled();
+        let external = if self.external { all } else { Sampled::default() };
+        let parts = parts(self.id, self.samples, self.level);
+        LiveSamples { all, external, parts: parts.map(|part| part.wrapping_mul(self.weight.count)) }
     }
 }
 
@@ -67,8 +72,10 @@ impl Block {
 pub(crate) struct Birth {
     pub(crate) time: u64,
     pub(crate) path: u32,
-    /// The samples that it counts for.
+    /// Its samples.
     pub(crate) samples: u64,
+    /// What it counts.
+    pub(crate) sampled: Sampled,
     /// Words, without the header.
     pub(crate) length: u64,
     pub(crate) source: Source,
@@ -85,11 +92,11 @@ pub(crate) struct BlockCounter {
     at: Option<u64>,
     /// That time has not passed yet.
     at_is_due: bool,
-    /// Samples alive when their trace ended, of blocks that are not tracked any more.
-    ended: u64,
-    /// Of these, the samples that no collection had seen, and those outside the heap.
-    ended_young: u64,
-    ended_external: u64,
+    /// What was alive when its trace ended, of blocks that are not tracked any more.
+    ended: Sampled,
+    /// Of these, what no collection had seen, and what is outside the heap.
+    ended_young: Sampled,
+    ended_external: Sampled,
 }
 
 impl BlockCounter {
@@ -99,27 +106,25 @@ impl BlockCounter {
             over_time,
             at,
             at_is_due: at.is_some(),
-            ended: 0,
-            ended_young: 0,
-            ended_external: 0,
+            ended: Sampled::default(),
+            ended_young: Sampled::default(),
+            ended_external: Sampled::default(),
         }
     }
 
-    /// Changes the counts of a block: of its path, and of its class if classes are
-    /// counted.
+    /// Changes the counts of a block by what it counts: of its path, and of its class if
+    /// classes are counted. Variances are changed in the same way.
     #[inline]
-    fn count(&mut self, block: &Block, change: impl Fn(&mut Counts)) {
+    fn count(&mut self, block: &Block, change: impl Fn(&mut Counts, u64)) {
         let Aggregate { counts, classes, .. } = &mut self.aggregate;
-        change(&mut counts[block.path as usize]);
-        if let Some(of_class) = classes.get_mut(block.class) {
-            change(of_class);
-        }
+        counts.change(block.path as usize, block.sampled(), &change);
+        classes.change(block.class, block.sampled(), &change);
     }
 
     /// The counts of all paths and classes.
     fn all_counts(&mut self) -> impl Iterator<Item = &mut Counts> {
         let Aggregate { counts, classes, .. } = &mut self.aggregate;
-        counts.iter_mut().chain(classes.counts_mut())
+        counts.all_mut().chain(classes.counts_mut())
     }
 
     /// What is recorded over time.
@@ -142,8 +147,8 @@ impl BlockCounter {
         }
         let Aggregate { growth, flows, counts, end, .. } = &mut self.aggregate;
         match self.over_time {
-            OverTime::LiveSize if growth.is_due(time) => growth.take(time, counts),
-            OverTime::Flows if flows.is_due(time) => flows.take(time, counts),
+            OverTime::LiveSize if growth.is_due(time) => growth.take(time, &counts.counts),
+            OverTime::Flows if flows.is_due(time) => flows.take(time, &counts.counts),
             _ => {}
         }
         *end = time;
@@ -161,35 +166,37 @@ impl BlockCounter {
     /// Counts an allocation, tracked or not.
     #[inline]
     pub(crate) fn allocate(&mut self, birth: Birth) {
-        let Birth { time, path, samples, length, source, class } = birth;
+        let Birth { time, path, samples, sampled, length, source, class } = birth;
         let aggregate = &mut self.aggregate;
-        if let Some(counts) = aggregate.classes.get_mut(class) {
-            counts.allocated = counts.allocated.saturating_add(samples);
-        }
-        let counts = &mut aggregate.counts[path as usize];
-        counts.allocated = counts.allocated.saturating_add(samples);
+        let allocate = |counts: &mut Counts, by| {
+            counts.allocated = counts.allocated.saturating_add(by);
+        };
+        aggregate.classes.change(class, sampled, allocate);
+        aggregate.counts.change(path as usize, sampled, allocate);
         // A block of n words and a header has λ(n + 1) samples on average.
-        counts.blocks += samples as f64 / ((length as f64 + 1.0) * aggregate.scale.rate);
+        let blocks = aggregate.scale.blocks(sampled.count, length);
+        aggregate.counts.counts[path as usize].blocks += blocks;
         let bucket = aggregate.timeline.at(time);
-        bucket.allocated = bucket.allocated.saturating_add(samples);
-        aggregate.allocated = aggregate.allocated.saturating_add(samples);
+        bucket.allocated = bucket.allocated.saturating_add(sampled.count);
+        aggregate.samples = aggregate.samples.saturating_add(samples);
+        aggregate.allocated = aggregate.allocated.plus(sampled);
         let of_source = match source {
             Source::Minor => Some(&mut aggregate.young),
             Source::External => Some(&mut aggregate.external),
             Source::Major => None,
         };
         if let Some(sum) = of_source {
-            *sum = sum.saturating_add(samples);
+            *sum = sum.plus(sampled);
         }
     }
 
     /// A block that is tracked comes alive. `level` is that of all blocks.
     #[inline]
     pub(crate) fn born(&mut self, block: &Block, level: u32) {
-        let (weight, peak) = (block.weight(), self.aggregate.peak.number());
-        self.count(block, |counts| {
+        let peak = self.aggregate.peak.number();
+        self.count(block, |counts, by| {
             counts.settle(peak);
-            counts.live = counts.live.wrapping_add(weight);
+            counts.live = counts.live.wrapping_add(by);
         });
         self.aggregate.peak.add(block.live_samples(), block.birth, level);
         self.record_live_size(block.birth);
@@ -197,41 +204,40 @@ impl BlockCounter {
 
     /// A young block that is tracked becomes old.
     pub(crate) fn promoted(&mut self, block: &Block) {
-        self.count(block, |counts| {
-            counts.promoted = counts.promoted.saturating_add(block.weight());
+        self.count(block, |counts, by| {
+            counts.promoted = counts.promoted.saturating_add(by);
         });
-        self.aggregate.promoted = self.aggregate.promoted.saturating_add(block.weight());
+        self.aggregate.promoted = self.aggregate.promoted.plus(block.sampled());
     }
 
     /// A block that is alive is counted elsewhere from now on.
     pub(crate) fn moved(&mut self, from: &Block, to: &Block) {
-        let (weight, peak) = (from.weight(), self.aggregate.peak.number());
-        self.count(from, |counts| {
+        let peak = self.aggregate.peak.number();
+        self.count(from, |counts, by| {
             counts.settle(peak);
-            counts.live = counts.live.wrapping_sub(weight);
+            counts.live = counts.live.wrapping_sub(by);
         });
-        self.count(to, |counts| {
+        self.count(to, |counts, by| {
             counts.settle(peak);
-            counts.live = counts.live.wrapping_add(weight);
+            counts.live = counts.live.wrapping_add(by);
         });
     }
 
     /// A block that is tracked is collected, which was alive for so long before the trace.
     #[inline]
     pub(crate) fn died(&mut self, block: &Block, time: u64, before: u64) {
-        let (samples, peak) = (block.weight(), self.aggregate.peak.number());
+        let peak = self.aggregate.peak.number();
         let lifetime = time.saturating_sub(block.birth).saturating_add(before);
-        let lived = samples as f64 * lifetime as f64;
-        self.count(block, |counts| {
+        self.count(block, |counts, by| {
             counts.settle(peak);
-            counts.live = counts.live.wrapping_sub(samples);
-            counts.died = counts.died.saturating_add(samples);
-            counts.lifetime += lived;
+            counts.live = counts.live.wrapping_sub(by);
+            counts.died = counts.died.saturating_add(by);
+            counts.lifetime += by as f64 * lifetime as f64;
         });
         self.aggregate.peak.remove(block.live_samples());
-        self.aggregate.lifetimes.died(lifetime, samples);
+        self.aggregate.lifetimes.died(lifetime, block.sampled());
         if self.over_time == OverTime::LiveSize && block.old {
-            self.aggregate.growth.old_died(time, self.aggregate.allocated);
+            self.aggregate.growth.old_died(time, self.aggregate.allocated.count);
         }
         self.record_live_size(time);
     }
@@ -239,10 +245,10 @@ impl BlockCounter {
     /// A block is no longer tracked. Its end was not seen.
     #[inline]
     pub(crate) fn removed(&mut self, block: &Block) {
-        let (weight, peak) = (block.weight(), self.aggregate.peak.number());
-        self.count(block, |counts| {
+        let peak = self.aggregate.peak.number();
+        self.count(block, |counts, by| {
             counts.settle(peak);
-            counts.live = counts.live.wrapping_sub(weight);
+            counts.live = counts.live.wrapping_sub(by);
         });
         self.aggregate.peak.remove(block.live_samples());
     }
@@ -251,28 +257,28 @@ impl BlockCounter {
     pub(crate) fn ended(&mut self, blocks: &[Block], kept: bool, ending: TraceEnding) {
         for block in blocks {
             self.removed(block);
-            let samples = block.weight();
-            self.count(block, |counts| {
-                counts.ended = counts.ended.saturating_add(samples);
+            self.count(block, |counts, by| {
+                counts.ended = counts.ended.saturating_add(by);
                 if ending == TraceEnding::Continued {
-                    counts.carried = counts.carried.saturating_add(samples);
+                    counts.carried = counts.carried.saturating_add(by);
                 }
                 if !kept && block.old {
-                    counts.ended_old = counts.ended_old.saturating_add(samples);
+                    counts.ended_old = counts.ended_old.saturating_add(by);
                 }
             });
+            let sampled = block.sampled();
             if ending == TraceEnding::Continued {
-                self.aggregate.peak.carry(samples);
+                self.aggregate.peak.carry(sampled);
             }
             if kept {
                 continue;
             }
-            self.ended = self.ended.saturating_add(samples);
+            self.ended = self.ended.plus(sampled);
             if !block.old {
-                self.ended_young = self.ended_young.saturating_add(samples);
+                self.ended_young = self.ended_young.plus(sampled);
             }
             if block.external {
-                self.ended_external = self.ended_external.saturating_add(samples);
+                self.ended_external = self.ended_external.plus(sampled);
             }
         }
         self.record_live_size(self.aggregate.end);
@@ -282,7 +288,7 @@ impl BlockCounter {
         let live = self.aggregate.peak.live();
         let bucket = self.aggregate.timeline.at(time);
         bucket.live = live;
-        bucket.most_live = bucket.most_live.max(live);
+        bucket.most_live = bucket.most_live.max(live.count);
     }
 
     /// Counts what is alive anew, after blocks were thinned.
@@ -296,25 +302,19 @@ impl BlockCounter {
                 counts.ended = 0;
             }
         }
-        let mut all = LiveSamples { all: 0, external: 0, parts: [0; 3] };
+        let mut all = LiveSamples::NONE;
         let mut clusters = Clusters::default();
         for block in alive {
             clusters.add(&block);
-            self.count(&block, |counts| {
+            self.count(&block, |counts, by| {
                 if block.ended {
-                    counts.ended = counts.ended.saturating_add(block.weight());
+                    counts.ended = counts.ended.saturating_add(by);
                 } else {
-                    counts.live = counts.live.wrapping_add(block.weight());
+                    counts.live = counts.live.wrapping_add(by);
                 }
             });
-            if block.ended {
-                continue;
-            }
-            let samples = block.live_samples();
-            all.all = all.all.wrapping_add(samples.all);
-            all.external = all.external.wrapping_add(samples.external);
-            for (sum, part) in all.parts.iter_mut().zip(samples.parts) {
-                *sum = sum.wrapping_add(part);
+            if !block.ended {
+                all.add(block.live_samples());
             }
         }
         self.aggregate.peak.recount(all);
@@ -342,30 +342,29 @@ impl BlockCounter {
         let aggregate = &mut self.aggregate;
         aggregate.level = level;
         if self.over_time == OverTime::Flows {
-            aggregate.flows.settle(&aggregate.counts);
+            aggregate.flows.settle(&aggregate.counts.counts);
         }
         aggregate.survivors.clear();
         let (mut survived, mut young) = (self.ended, self.ended_young);
         let mut external = self.ended_external;
         for block in alive {
-            let samples = block.weight();
-            survived = survived.saturating_add(samples);
+            let sampled = block.sampled();
+            survived = survived.plus(sampled);
             if block.old {
-                self.count(&block, |counts| {
-                    counts.survived = counts.survived.saturating_add(samples);
+                self.count(&block, |counts, by| {
+                    counts.survived = counts.survived.saturating_add(by);
                 });
             } else {
-                young = young.saturating_add(samples);
+                young = young.plus(sampled);
             }
             if block.external {
-                external = external.saturating_add(samples);
+                external = external.plus(sampled);
             }
             if self.over_time == OverTime::LiveSize {
-                let samples = u32::try_from(samples).unwrap_or(u32::MAX);
                 let series = self.aggregate.growth.series_of_path(block.path);
                 let before = older.get(&block.id).copied().unwrap_or(0);
                 let birth = block.birth;
-                self.aggregate.survivors.push(Survivor { birth, before, series, samples });
+                self.aggregate.survivors.push(Survivor { birth, before, series, sampled });
             }
         }
         self.aggregate.live_young = young;
@@ -376,7 +375,8 @@ impl BlockCounter {
 
 /// How much variance thinning adds: that of a sum of tracked blocks is the sum over
 /// them of s²·2^l·(2^l − 1), for s samples at level l. A cluster is that for each
-/// sample counted, as a multiple of 2^level − 1.
+/// unit counted, as a multiple of 2^level − 1. Of several rates, only blocks that are thinned
+/// count: those of low rates are not, and do not make the others any more certain.
 #[derive(Default)]
 pub(crate) struct Clusters {
     variance: f64,
@@ -386,8 +386,11 @@ pub(crate) struct Clusters {
 impl Clusters {
     pub(crate) fn add(&mut self, block: &Block) {
         let (samples, times) = (block.samples as f64, (1_u64 << block.level) as f64);
-        self.variance += samples * samples * times * (times - 1.0);
-        self.counted += samples * times;
+        let counted = samples * block.weight.count as f64;
+        if block.level > 0 || block.weight.variance == 0 {
+            self.variance += counted * counted * times * (times - 1.0);
+            self.counted += counted * times;
+        }
     }
 
     /// 1 if nothing was thinned.

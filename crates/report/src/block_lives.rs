@@ -160,7 +160,7 @@ impl BlockLives {
             self.pass_stacks(table, sink)?;
         }
         let BlockLives { resolver, frames, paths, .. } = self;
-        let resolved = resolver.resolve(TreeMut { frames, paths }, event, table);
+        let resolved = resolver.resolve(TreeMut { frames, paths }, event, table, 0);
         let (id, time) = (resolved.id, resolved.time);
         match resolved.kind {
             ResolvedKind::Alloc(source) => {
@@ -195,7 +195,7 @@ impl BlockLives {
             birth: time,
             promotion: NEVER,
             length,
-            samples,
+            samples: samples.count(),
             stack: u64::from(self.tree) << 32 | u64::from(path),
             outermost,
             domain,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric};
+use crate::estimate::Sampled;
 use crate::functions::{FunctionShape, FunctionTree};
 use crate::rows::{Grouping, Site};
 
@@ -71,15 +72,15 @@ impl CallTree {
         self.0.shape.children(node)
     }
 
-    /// Samples at a node and below it.
-    pub fn samples(&self, node: u32) -> u64 {
-        self.0.weights[node as usize]
+    /// What is at a node and below it.
+    pub fn samples(&self, node: u32) -> Sampled {
+        self.0.sampled(node)
     }
 
-    /// Samples at a node itself.
-    pub fn own_samples(&self, node: u32) -> u64 {
-        let below = self.children(node).map(|child| self.samples(child));
-        self.samples(node).saturating_sub(below.fold(0, u64::saturating_add))
+    /// What is at a node itself.
+    pub fn own_samples(&self, node: u32) -> Sampled {
+        let below = self.children(node).map(|child| self.samples(child)).sum();
+        self.samples(node).without(below)
     }
 
     /// The most iterations of the recursion that is folded into a node; 1 if none is.

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
+use crate::estimate::Sampled;
 use crate::library_runs::library_parts;
 use crate::paths::{Node, ROOT};
 use crate::rows::{Grouping, Site, Sites};
@@ -71,15 +72,15 @@ pub struct Caller {
     /// Whether it is library code, and stands for all library code between two frames of own code:
     /// it is the function that own code calls.
     pub library: bool,
-    /// Samples of the metric under this caller.
-    pub samples: u64,
+    /// What is under this caller.
+    pub samples: Sampled,
     /// Its callers, the largest first.
     pub callers: Vec<Caller>,
 }
 
 #[derive(Default)]
 struct Branch {
-    samples: u64,
+    samples: Sampled,
     callers: HashMap<Step, Branch>,
 }
 
@@ -104,7 +105,7 @@ impl Branch {
             })
             .collect();
         callers.sort_by(|one, other| {
-            let by_samples = other.samples.cmp(&one.samples);
+            let by_samples = other.samples.count.cmp(&one.samples.count);
             by_samples
                 .then_with(|| one.site.cmp(&other.site))
                 .then_with(|| one.library.cmp(&other.library))
@@ -189,18 +190,18 @@ impl Aggregate {
         let mut trees: Vec<Branch> = of.iter().map(|_| Branch::default()).collect();
         let mut steps = Vec::new();
         for (path, counts) in self.counts.iter().enumerate() {
-            let samples = metric.samples(counts);
+            let samples = metric.of(&counts);
             let leaf = self.paths.node(path as u32);
             let site = outwards.numbers.site_of(self.frame(outwards.nodes.of(leaf)));
             let Some(&at) = site.and_then(|number| wanted.get(&number)) else { continue };
-            if samples == 0 {
+            if samples.count == 0 {
                 continue;
             }
             outwards.steps(leaf, levels, &mut steps);
             let mut branch = &mut trees[at];
             for &step in steps.iter().skip_while(|step| Some(step.site) == site).take(levels) {
                 branch = branch.callers.entry(step).or_default();
-                branch.samples = branch.samples.saturating_add(samples);
+                branch.samples = branch.samples.plus(samples);
             }
         }
         trees.into_iter().map(|tree| tree.named(&outwards.numbers.sites)).collect()

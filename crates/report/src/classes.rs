@@ -7,7 +7,8 @@
 
 use heaptap_trace::Source;
 
-use crate::counts::Counts;
+use crate::counts::{Counts, Tallies, Tally};
+use crate::estimate::Sampled;
 
 /// The bits of the number of a class.
 pub(crate) const CLASS_BITS: u32 = 9;
@@ -25,17 +26,17 @@ pub(crate) struct Classes {
     numbers: Vec<u16>,
     /// By number: at most [`NO_CLASS`].
     classes: Vec<(u16, Source)>,
-    counts: Vec<Counts>,
+    counts: Tallies,
 }
 
 impl Classes {
     /// Classes that are counted; those of `default()` are not.
-    pub(crate) fn kept() -> Self {
-        Classes { is_kept: true, ..Classes::default() }
+    pub(crate) fn kept(are_mixed: bool) -> Self {
+        Classes { is_kept: true, counts: Tallies::new(are_mixed), ..Classes::default() }
     }
 
     /// Classes with their counts, from an archive; `None` if there are too many.
-    pub(crate) fn of(classes: Vec<(u16, Source)>, counts: Vec<Counts>) -> Option<Self> {
+    pub(crate) fn of(classes: Vec<(u16, Source)>, counts: Tallies) -> Option<Self> {
         let is_one = classes.len() == counts.len() && classes.len() <= NO_CLASS as usize;
         is_one.then(|| Classes { is_kept: true, numbers: Vec::new(), classes, counts })
     }
@@ -68,7 +69,7 @@ impl Classes {
         }
         self.numbers[at] = number;
         self.classes.push((domain, source));
-        self.counts.push(Counts::default());
+        self.counts.resize(self.classes.len());
         number
     }
 
@@ -80,23 +81,21 @@ impl Classes {
         }
     }
 
-    /// The counts of a class, unless it is not counted.
+    /// Changes the counts of a class, unless it is not counted.
     #[inline]
-    pub(crate) fn get_mut(&mut self, class: u16) -> Option<&mut Counts> {
-        self.counts.get_mut(usize::from(class))
+    pub(crate) fn change(&mut self, class: u16, by: Sampled, change: impl Fn(&mut Counts, u64)) {
+        self.counts.change(usize::from(class), by, change);
     }
 
-    /// The counts of all classes.
-    pub(crate) fn counts_mut(&mut self) -> &mut [Counts] {
-        &mut self.counts
+    /// The counts of all classes, and their variances.
+    pub(crate) fn counts_mut(&mut self) -> impl Iterator<Item = &mut Counts> {
+        self.counts.all_mut()
     }
 
     /// All classes with their counts.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, Source, &Counts)> {
-        self.classes
-            .iter()
-            .zip(&self.counts)
-            .map(|(&(domain, source), counts)| (domain, source, counts))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, Source, Tally)> {
+        let tallies = self.classes.iter().zip(self.counts.iter());
+        tallies.map(|(&(domain, source), tally)| (domain, source, tally))
     }
 }
 
@@ -106,7 +105,7 @@ mod tests {
 
     #[test]
     fn classes_are_numbered_until_there_are_too_many() {
-        let mut classes = Classes::kept();
+        let mut classes = Classes::kept(false);
         assert_eq!(classes.number(7, Source::Major), 0);
         assert_eq!(classes.number(7, Source::Minor), 1);
         assert_eq!(classes.number(7, Source::Major), 0);
@@ -116,7 +115,9 @@ mod tests {
         assert!(classes.is_kept() && classes.iter().count() == usize::from(NO_CLASS));
         assert_eq!(classes.number(3, Source::External), NO_CLASS);
         assert!(!classes.is_kept() && classes.iter().next().is_none());
-        assert!(classes.get_mut(0).is_none() && classes.get_mut(NO_CLASS).is_none());
+        for class in [0, NO_CLASS] {
+            classes.change(class, Sampled::default(), |_, _| panic!("it is not counted"));
+        }
         assert_eq!(Classes::default().number(0, Source::Minor), NO_CLASS);
     }
 }

@@ -1,6 +1,11 @@
 //! The counts of a call path.
 
-/// Counts of the blocks of a path, in samples.
+use std::ops::Deref;
+
+use crate::estimate::Sampled;
+
+/// Counts of the blocks of a path: samples, or, of a trace with several rates, what they stand for
+/// ([`crate::Rates`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Allocated.
@@ -61,6 +66,108 @@ impl Counts {
         if self.peak_number != peak_number {
             self.peak = self.live;
             self.peak_number = peak_number;
+        }
+    }
+}
+
+/// Counts of any paths, with their variances. These are counts of the same things in a unit of
+/// their own, and 0 in a trace with one rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    pub(crate) counts: Counts,
+    pub(crate) variances: Counts,
+}
+
+impl Tally {
+    /// Adds another tally.
+    pub fn add(&mut self, other: &Tally) {
+        self.counts.add(&other.counts);
+        self.variances.add(&other.variances);
+    }
+
+    /// One of the counts with its variance.
+    pub(crate) fn sampled(&self, of: impl Fn(&Counts) -> u64) -> Sampled {
+        Sampled { count: of(&self.counts), variance: of(&self.variances) }
+    }
+}
+
+impl Deref for Tally {
+    type Target = Counts;
+
+    fn deref(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+/// The counts of paths by number, with their variances.
+#[derive(Clone, Default)]
+pub(crate) struct Tallies {
+    pub(crate) counts: Vec<Counts>,
+    /// As many, or none of a trace with one rate.
+    pub(crate) variances: Vec<Counts>,
+    /// Whether there are variances.
+    are_mixed: bool,
+}
+
+impl Tallies {
+    /// Of no paths.
+    pub(crate) fn new(are_mixed: bool) -> Tallies {
+        Tallies { are_mixed, ..Tallies::default() }
+    }
+
+    /// So many that are all the same.
+    pub(crate) fn filled(are_mixed: bool, number: usize, with: Counts) -> Tallies {
+        let variances = if are_mixed { vec![with; number] } else { Vec::new() };
+        Tallies { counts: vec![with; number], variances, are_mixed }
+    }
+
+    pub(crate) fn are_mixed(&self) -> bool {
+        self.are_mixed
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    pub(crate) fn resize(&mut self, number: usize) {
+        self.counts.resize(number, Counts::default());
+        if self.are_mixed {
+            self.variances.resize(number, Counts::default());
+        }
+    }
+
+    /// Those of a path.
+    #[inline]
+    pub(crate) fn get(&self, path: usize) -> Tally {
+        let variances = self.variances.get(path).copied().unwrap_or_default();
+        Tally { counts: self.counts[path], variances }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Tally> {
+        (0..self.len()).map(|path| self.get(path))
+    }
+
+    /// Changes the counts of a path by so much, and its variances in the same way.
+    #[inline]
+    pub(crate) fn change(&mut self, path: usize, by: Sampled, change: impl Fn(&mut Counts, u64)) {
+        if let Some(counts) = self.counts.get_mut(path) {
+            change(counts, by.count);
+        }
+        if let Some(variances) = self.variances.get_mut(path) {
+            change(variances, by.variance);
+        }
+    }
+
+    /// All counts and all variances.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Counts> {
+        self.counts.iter_mut().chain(&mut self.variances)
+    }
+
+    /// Adds a tally that is settled for the same peak.
+    pub(crate) fn take(&mut self, path: usize, tally: &Tally) {
+        self.counts[path].take(&tally.counts);
+        if let Some(variances) = self.variances.get_mut(path) {
+            variances.take(&tally.variances);
         }
     }
 }

@@ -32,7 +32,9 @@ pub struct SingleSample {
 
 /// The distance of two estimates, in standard errors.
 pub fn distance(before: &Estimate, after: &Estimate, single: SingleSample) -> f64 {
-    let (one, other) = (before.error.max(single.before), after.error.max(single.after));
+    // That of several rates is of a sample at the lowest: what has samples may have a smaller error.
+    let error = |size: &Estimate, single: f64| if size.bytes > 0.0 { size.error } else { single };
+    let (one, other) = (error(before, single.before), error(after, single.after));
     // `hypot` differs in its last digit between a browser and the command line.
     let noise = (one * one + other * other).sqrt();
     let difference = after.bytes - before.bytes;
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn chance_is_distinguished_from_change() {
-        let scale = Scale { rate: 0.001, word_bytes: 8.0 };
+        let scale = Scale::new(0.001, 8.0);
         let single = SingleSample { before: 8000.0, after: 8000.0 };
         let table = |counts: [(&str, u64); 4]| {
             counts.map(|(name, samples)| (Site::named(name), scale.bytes(samples))).to_vec()
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn few_samples_are_no_news() {
-        let scale = Scale { rate: 0.001, word_bytes: 8.0 };
+        let scale = Scale::new(0.001, 8.0);
         let after = vec![(Site::named("new"), scale.bytes(2))];
         let single = SingleSample { before: 8000.0, after: 8000.0 };
         assert!(!changes(Vec::new(), after, single)[0].certain);

@@ -11,7 +11,7 @@ use crate::aggregate::Aggregate;
 use crate::block_counter::{Birth, BlockCounter, OverTime};
 use crate::blocks::recorder::Recorder;
 use crate::blocks::{BlockRow, BlockTable, NEVER};
-use crate::counts::Counts;
+use crate::counts::{Counts, Tallies};
 use crate::ids::IdMap;
 use crate::live::{LiveObject, LiveObjects};
 use crate::paths::PathMoves;
@@ -47,17 +47,20 @@ impl EventCounter {
 
     #[inline]
     fn allocate(&mut self, event: &ResolvedEvent, source: Source) {
-        let &ResolvedEvent { id, length, samples, path, frames, domain, .. } = event;
+        let &ResolvedEvent { id, length, samples: rated, path, frames, domain, .. } = event;
+        let samples = rated.count();
         let (time, before) = (since_start(event.time), before_start(event.time));
-        let Aggregate { counts, classes, growth, .. } = &mut self.block_counter.aggregate;
+        let Aggregate { counts, classes, growth, rates, .. } = &mut self.block_counter.aggregate;
+        let sampled = rates.weight(rated.rate()).times(samples);
         let class = classes.number(domain, source);
         if path as usize >= counts.len() {
-            counts.resize(path as usize + 1, Counts::default());
+            counts.resize(path as usize + 1);
             growth.add_path(path, frames);
         }
         // What was alive when the trace started was not allocated in it.
         if before == 0 {
-            self.block_counter.allocate(Birth { time, path, samples, length, source, class });
+            let birth = Birth { time, path, samples, sampled, length, source, class };
+            self.block_counter.allocate(birth);
         } else {
             self.older.insert(id, before);
         }
@@ -69,7 +72,7 @@ impl EventCounter {
                 promotion,
                 death,
                 length,
-                samples,
+                samples: rated,
                 path,
                 domain,
                 source,
@@ -79,17 +82,17 @@ impl EventCounter {
         if self.live.is_full() {
             self.thin();
         }
-        if self.live.is_tracked(id, samples) {
+        if self.live.is_tracked(id, rated) {
             let object = LiveObject::new(time, path, samples, source);
-            self.born(id, object.of_class(class));
+            self.born(id, object.of_class(class), rated.rate());
         }
     }
 
     /// Tracks a new object.
     #[inline]
-    fn born(&mut self, id: u64, object: LiveObject) {
-        if let Some(other) = self.live.insert(id, object) {
-            self.block_counter.removed(&self.live.block(id, other));
+    fn born(&mut self, id: u64, object: LiveObject, rate: u32) {
+        if let Some(other) = self.live.insert(id, object, rate) {
+            self.block_counter.removed(&other);
         }
         self.block_counter.born(&self.live.block(id, object), self.live.level());
     }
@@ -123,9 +126,8 @@ impl EventCounter {
             recorder.died(id, time);
         }
         let before = if self.older.is_empty() { None } else { self.older.remove(&id) };
-        let Some(object) = self.live.remove(id) else { return };
-        let before = before.unwrap_or(0);
-        self.block_counter.died(&self.live.block(id, object), time, before);
+        let Some(block) = self.live.remove(id) else { return };
+        self.block_counter.died(&block, time, before.unwrap_or(0));
     }
 
     /// Takes the end of one of several traces, whose blocks have these ids. If its
@@ -144,9 +146,10 @@ impl EventCounter {
     pub fn move_paths(&mut self, moves: &PathMoves) {
         let aggregate = &mut self.block_counter.aggregate;
         aggregate.settle_peak();
-        let mut counts = vec![Counts::default(); moves.count];
+        let are_mixed = aggregate.counts.are_mixed();
+        let mut counts = Tallies::filled(are_mixed, moves.count, Counts::default());
         for (old, &to) in aggregate.counts.iter().zip(&moves.to) {
-            counts[to as usize].take(old);
+            counts.take(to as usize, &old);
         }
         aggregate.counts = counts;
         aggregate.growth.move_paths(moves);

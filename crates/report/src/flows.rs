@@ -6,11 +6,17 @@
 
 use crate::counts::Counts;
 use crate::paths::PathMoves;
+use crate::rates::SUM_BITS;
 
 /// The most slices that are over.
 pub(crate) const SLICES: usize = 64;
 
-/// Samples allocated and collected in a slice.
+/// The unit of flows in a trace with several rates is coarser than that of counts by so many bits:
+/// what all paths have in all slices then fits a flow with two bits to spare.
+const COARSE: u32 = SUM_BITS as u32 - 30;
+
+/// Samples allocated and collected in a slice; of a trace with several rates, what they stand for in units
+/// of [`Aggregate::flow_bytes`](crate::Aggregate::flow_bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// Allocated.
@@ -38,9 +44,11 @@ impl Sum {
         Sum { came: counts.allocated, went: counts.died.saturating_add(counts.ended) }
     }
 
-    fn since(self, before: Sum) -> Flow {
-        let step =
-            |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
+    /// In units of 2^`shift`. What is rounded off in one slice is in the next.
+    fn since(self, before: Sum, shift: u32) -> Flow {
+        let step = |now: u64, before: u64| {
+            u32::try_from((now >> shift).saturating_sub(before >> shift)).unwrap_or(u32::MAX)
+        };
         Flow { came: step(self.came, before.came), went: step(self.went, before.went) }
     }
 }
@@ -49,6 +57,7 @@ impl Sum {
 #[derive(Default)]
 pub(crate) struct Flows {
     width: u64,
+    shift: u32,
     /// The flows by path. A path beyond the end did not exist yet.
     slices: Vec<Vec<Flow>>,
     /// The first half of the slice that is not over, if it was a slice by itself.
@@ -59,8 +68,13 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    pub(crate) fn new() -> Self {
-        Flows { width: 1024, ..Flows::default() }
+    pub(crate) fn new(are_mixed: bool) -> Self {
+        Flows { width: 1024, shift: if are_mixed { COARSE } else { 0 }, ..Flows::default() }
+    }
+
+    /// What one of a flow counts.
+    pub(crate) fn unit(&self) -> u64 {
+        1 << self.shift
     }
 
     /// Whether a slice ends before the first event at `time`.
@@ -97,7 +111,11 @@ impl Flows {
 
     fn since_last_slice(&self, counts: &[Counts]) -> Vec<Flow> {
         let before = self.sums.iter().copied().chain(std::iter::repeat(Sum::default()));
-        counts.iter().zip(before).map(|(counts, before)| Sum::of(counts).since(before)).collect()
+        counts
+            .iter()
+            .zip(before)
+            .map(|(counts, before)| Sum::of(counts).since(before, self.shift))
+            .collect()
     }
 
     /// Brings the slice that is not over up to date.
@@ -154,7 +172,7 @@ mod tests {
 
     #[test]
     fn all_that_came_and_went_is_in_its_slice() {
-        let mut flows = Flows::new();
+        let mut flows = Flows::new(false);
         let mut counts = [Counts::default(); 2];
         // One path allocates all the time, with a pause; the other is collected at the end.
         let times: Vec<u64> =

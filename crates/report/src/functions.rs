@@ -9,6 +9,8 @@ use std::rc::Rc;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric};
+use crate::counts::{Counts, Tallies};
+use crate::estimate::Sampled;
 use crate::folding::{SiteTree, StackState, used};
 use crate::paths::Node;
 use crate::rows::{By, Grouping, Site};
@@ -38,6 +40,8 @@ pub(crate) struct FunctionTree {
     pub(crate) shape: Rc<FunctionShape>,
     /// Samples at each node and below it.
     pub(crate) weights: Vec<u64>,
+    /// The variances of these; none if the trace has one rate.
+    pub(crate) variances: Vec<u64>,
     /// What was folded away.
     pub(crate) omitted: Omitted,
 }
@@ -86,6 +90,21 @@ impl FunctionShape {
         std::iter::successors(Some(node + 1).filter(|&first| first < end), next)
     }
 
+    /// The sums at each node and below it.
+    fn sums(&self, aggregate: &Aggregate, counts: &[Counts], metric: Metric) -> Vec<u64> {
+        let mut weights = vec![0_u64; self.sites.len()];
+        for (path, counts) in counts.iter().enumerate() {
+            let node = aggregate.paths.node(path as u32);
+            let weight = &mut weights[self.positions[node as usize] as usize];
+            *weight = weight.saturating_add(metric.samples(counts));
+        }
+        for position in (1..weights.len()).rev() {
+            let parent = self.parents[position] as usize;
+            weights[parent] = weights[parent].saturating_add(weights[position]);
+        }
+        weights
+    }
+
     fn folded_above(&self, node: Node) -> u32 {
         self.folded.get(node as usize).copied().unwrap_or(0)
     }
@@ -110,20 +129,25 @@ impl FunctionTree {
         aggregate: &Aggregate,
         metric: Metric,
     ) -> Self {
-        let mut weights = vec![0_u64; shape.sites.len()];
         let mut omitted = Omitted::default();
-        for (path, counts) in aggregate.counts.iter().enumerate() {
+        for path in 0..aggregate.counts.len() {
             let node = aggregate.paths.node(path as u32);
             omitted.paths += 1;
             omitted.folded.add(u64::from(shape.folded_above(node)));
-            let weight = &mut weights[shape.positions[node as usize] as usize];
-            *weight = weight.saturating_add(metric.samples(counts));
         }
-        for position in (1..weights.len()).rev() {
-            let parent = shape.parents[position] as usize;
-            weights[parent] = weights[parent].saturating_add(weights[position]);
-        }
-        FunctionTree { shape, weights, omitted }
+        let Tallies { counts, variances, .. } = &aggregate.counts;
+        let weights = shape.sums(aggregate, counts, metric);
+        let variances = match aggregate.counts.are_mixed() {
+            true => shape.sums(aggregate, variances, metric),
+            false => Vec::new(),
+        };
+        FunctionTree { shape, weights, variances, omitted }
+    }
+
+    /// What is at a node and below it.
+    pub(crate) fn sampled(&self, node: u32) -> Sampled {
+        let variance = self.variances.get(node as usize).copied().unwrap_or(0);
+        Sampled { count: self.weights[node as usize], variance }
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct SitePair {
 pub(crate) struct Growth {
     width: u64,
     /// The live samples by series. A series beyond the end did not exist yet.
-    points: Vec<Vec<u32>>,
+    points: Vec<Vec<u64>>,
     /// The series of each path. A path beyond the end has none.
     of_paths: Vec<u32>,
     /// The series of each pair.
@@ -69,7 +69,7 @@ impl Growth {
     }
 
     /// Adds the next point.
-    pub(crate) fn push(&mut self, live: impl Iterator<Item = u32>) {
+    pub(crate) fn push(&mut self, live: impl Iterator<Item = u64>) {
         self.points.push(live.collect());
     }
 
@@ -117,13 +117,13 @@ impl Growth {
         }
     }
 
-    fn live_by_series(&self, counts: &[Counts]) -> Vec<u32> {
+    fn live_by_series(&self, counts: &[Counts]) -> Vec<u64> {
         let mut live = vec![0_u64; self.numbers.len()];
         for (&series, counts) in self.of_paths.iter().zip(counts) {
             let sum = &mut live[series as usize];
             *sum = sum.saturating_add(counts.live);
         }
-        live.into_iter().map(|samples| u32::try_from(samples).unwrap_or(u32::MAX)).collect()
+        live
     }
 
     /// Records that an old object was collected at `time`, after so many samples were
@@ -144,9 +144,7 @@ impl Growth {
 
     /// The live samples of a series at each point.
     pub(crate) fn series(&self, number: u32) -> impl Iterator<Item = u64> {
-        self.points
-            .iter()
-            .map(move |point| u64::from(point.get(number as usize).copied().unwrap_or(0)))
+        self.points.iter().map(move |point| point.get(number as usize).copied().unwrap_or(0))
     }
 
     pub(crate) fn len(&self) -> usize {

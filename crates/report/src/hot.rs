@@ -16,6 +16,7 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric};
+use crate::estimate::Sampled;
 use crate::functions::FunctionTree;
 use crate::rows::{By, Site};
 use crate::stacks::Omitted;
@@ -34,10 +35,10 @@ pub struct HotFragment {
     /// For each function, the most iterations of the recursion that begins with it and
     /// is folded into it and the functions that it calls; 1 if there is none.
     pub repeats: Vec<u32>,
-    /// Samples allocated under it.
-    pub samples: u64,
-    /// Those that are under no longer hot fragment.
-    pub own: u64,
+    /// What is allocated under it.
+    pub samples: Sampled,
+    /// The part that is under no longer hot fragment.
+    pub own: Sampled,
 }
 
 /// The result of a search.
@@ -104,8 +105,8 @@ fn search(tree: &FunctionTree, threshold: f64, steps: u64) -> HotFragments {
     let complete = search.complete;
     let mut hot = select(tree, &ranks, search.found, least);
     hot.sort_by(|one, other| {
-        (other.own, other.samples)
-            .cmp(&(one.own, one.samples))
+        (other.own.count, other.samples.count)
+            .cmp(&(one.own.count, one.samples.count))
             .then_with(|| one.sites.cmp(&other.sites))
     });
     HotFragments { found: hot, complete, omitted: tree.omitted }
@@ -216,30 +217,48 @@ fn select(
     candidates.sort_by_cached_key(|candidate| {
         (Reverse((candidate.sites.len(), candidate.tops.weight)), ranks(candidate))
     });
-    let mut open = tree.weights.clone();
+    let (mut open, mut open_variances) = (tree.weights.clone(), tree.variances.clone());
     let mut hot = Vec::new();
     for Candidate { sites, tops } in candidates {
-        let own = tops.nodes.iter().fold(0_u64, |sum, &top| sum.saturating_add(open[top as usize]));
-        if own < least {
+        let count = sum_of(&open, &tops);
+        if count < least {
             continue;
         }
-        for &top in &tops.nodes {
-            let taken = open[top as usize];
-            let mut above = tree.shape.parents[top as usize];
-            loop {
-                open[above as usize] = open[above as usize].saturating_sub(taken);
-                if above == 0 {
-                    break;
-                }
-                above = tree.shape.parents[above as usize];
-            }
-            open[top as usize..tree.shape.ends[top as usize] as usize].fill(0);
-        }
+        let own = Sampled { count, variance: sum_of(&open_variances, &tops) };
+        take(tree, &tops, &mut open);
+        take(tree, &tops, &mut open_variances);
         let repeats = repeats(tree, &tops, sites.len());
         let sites = sites.iter().rev().map(|&site| tree.shape.names[site as usize].clone());
-        hot.push(HotFragment { sites: sites.collect(), repeats, samples: tops.weight, own });
+        let samples = Sampled { count: tops.weight, variance: sum_of(&tree.variances, &tops) };
+        hot.push(HotFragment { sites: sites.collect(), repeats, samples, own });
     }
     hot
+}
+
+/// What these nodes have together.
+fn sum_of(weights: &[u64], tops: &Tops) -> u64 {
+    let of_node = |&top: &u32| weights.get(top as usize).copied().unwrap_or(0);
+    tops.nodes.iter().map(of_node).fold(0, u64::saturating_add)
+}
+
+/// Takes what these nodes have from them and from all above them. There is nothing to take if the
+/// trace has no variances.
+fn take(tree: &FunctionTree, tops: &Tops, open: &mut [u64]) {
+    if open.is_empty() {
+        return;
+    }
+    for &top in &tops.nodes {
+        let taken = open[top as usize];
+        let mut above = tree.shape.parents[top as usize];
+        loop {
+            open[above as usize] = open[above as usize].saturating_sub(taken);
+            if above == 0 {
+                break;
+            }
+            above = tree.shape.parents[above as usize];
+        }
+        open[top as usize..tree.shape.ends[top as usize] as usize].fill(0);
+    }
 }
 
 /// The most iterations at each function of a fragment, the innermost first.
@@ -284,6 +303,6 @@ mod tests {
         assert!(!short.complete && whole.complete);
         assert_eq!(whole.found[0].sites.len(), 4);
         assert!(short.found[0].sites.len() < 4);
-        assert_eq!(short.found[0].samples, 200);
+        assert_eq!(short.found[0].samples.count, 200);
     }
 }

@@ -18,7 +18,7 @@ use heaptap_trace::LocationTable;
 use crate::aggregate::{Aggregate, Metric, Survivor};
 use crate::blocks::LiveHistory;
 use crate::callers::{Caller, SiteNumbers};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Sampled};
 use crate::growth::{Growth, series_of};
 use crate::library_calls::LibraryCall;
 use crate::own_code::SiteFrame;
@@ -92,10 +92,10 @@ struct Evidence {
     /// The series of its live size.
     series: Vec<u32>,
     /// Birth and samples of each object that is alive at the end.
-    survivors: Vec<(u64, u64)>,
-    allocated: u64,
-    /// Samples of survivors that are older than the trace, and by how much the oldest is.
-    older: u64,
+    survivors: Vec<(u64, Sampled)>,
+    allocated: Sampled,
+    /// Survivors that are older than the trace, and by how much the oldest is.
+    older: Sampled,
     oldest: u64,
 }
 
@@ -170,7 +170,9 @@ impl Aggregate {
     /// The part of the run that is evidence, or why there is none.
     fn judged(&self, growth: &Growth) -> Result<Judged, Outlook> {
         const FEWEST_POINTS: usize = 16;
-        if self.allocated < FEWEST {
+        // Of several rates, what would have been sampled at the lowest decides: nothing is seen
+        // more clearly than the least clear stretch is.
+        if self.allocated.count / self.rates.weight(0).count.max(1) < FEWEST {
             return Err(Outlook::TooFew);
         }
         if growth.len() < FEWEST_POINTS {
@@ -206,15 +208,16 @@ impl Aggregate {
                 site
             });
             if let Some(evidence) = sites.get_mut(&site) {
-                evidence.allocated = evidence.allocated.saturating_add(counts.allocated);
+                let allocated = Metric::Allocated.of(&counts);
+                evidence.allocated = evidence.allocated.plus(allocated);
             }
         }
-        for &Survivor { birth, before, series, samples } in history.survivors {
+        for &Survivor { birth, before, series, sampled } in history.survivors {
             let site = site_of.get(series as usize).copied().flatten();
             if let Some(evidence) = site.and_then(|site| sites.get_mut(&site)) {
-                evidence.survivors.push((birth, u64::from(samples)));
+                evidence.survivors.push((birth, sampled));
                 if before > 0 {
-                    evidence.older = evidence.older.saturating_add(u64::from(samples));
+                    evidence.older = evidence.older.plus(sampled);
                     evidence.oldest = evidence.oldest.max(before);
                 }
             }
@@ -226,10 +229,10 @@ impl Aggregate {
         &self,
         site: &Site,
         evidence: &Evidence,
-        survivors: &[u64],
+        survivors: &[Sampled],
         window: (u64, u64),
     ) -> Leak {
-        let weight = self.scale.word_bytes / self.scale.rate;
+        let weight = self.scale.unit_bytes();
         Leak {
             site: site.clone(),
             live: self.estimate(Metric::Live, sum(&evidence.survivors, 0)),
@@ -237,7 +240,7 @@ impl Aggregate {
             allocated: self.estimate(Metric::Allocated, evidence.allocated),
             older: self.estimate(Metric::Live, evidence.older),
             oldest: evidence.oldest,
-            survivors: survivors.iter().map(|&samples| samples as f64 * weight).collect(),
+            survivors: survivors.iter().map(|of_window| of_window.count as f64 * weight).collect(),
             window,
             slowing: false,
             callers: Vec::new(),
@@ -254,23 +257,36 @@ impl Aggregate {
         // count different words, so their variances add.
         let all = sum(&evidence.survivors, 0);
         let came = sum(&evidence.survivors, since);
-        let went = series.get(first)?.saturating_sub(all - came);
-        let (gained, noise) = (came as f64 - went as f64, (came as f64 + went as f64).sqrt());
+        let went = series.get(first)?.saturating_sub(all.count - came.count);
+        let (gained, both) = (came.count as f64 - went as f64, came.count as f64 + went as f64);
         let (early, late) = judged.floors(growth.width(), &series, first)?;
-        if gained < CERTAIN * noise || late - early < CERTAIN / 2.0 * (late + early).sqrt() {
+        // What a unit of a count adds to its variance: 1 for samples of one rate. Of what went, of
+        // several rates, the worst is assumed.
+        let spread = self.worst_spread();
+        let noise = (both * spread).sqrt();
+        let of_floors = ((late + early) * spread).sqrt();
+        if gained < CERTAIN * noise || late - early < CERTAIN / 2.0 * of_floors {
             return None;
         }
         Some(())
     }
 
+    /// The variance of a count for each unit of it if all of it was sampled at the lowest rate, as
+    /// of Poisson events.
+    fn worst_spread(&self) -> f64 {
+        self.rates.weight(0).count as f64
+    }
+
     /// The bytes kept of each second's allocations: the median of the windows, since
     /// the youngest may still hold garbage. It has 1.25 times the error of the mean.
-    fn kept_each_second(&self, survivors: &[u64], (from, to): (u64, u64)) -> Estimate {
+    fn kept_each_second(&self, survivors: &[Sampled], (from, to): (u64, u64)) -> Estimate {
         let windows = survivors.len() as f64;
         let mut ordered = survivors.to_vec();
-        ordered.sort_unstable();
-        let median = ordered.get(ordered.len() / 2).copied().unwrap_or(0) as f64;
-        let all = self.estimate(Metric::Live, (median * windows) as u64);
+        ordered.sort_unstable_by_key(|of_window| of_window.count);
+        let median = ordered.get(ordered.len() / 2).copied().unwrap_or_default();
+        let times = |of_window: u64| (of_window as f64 * windows) as u64;
+        let all = Sampled { count: times(median.count), variance: times(median.variance) };
+        let all = self.estimate(Metric::Live, all);
         let seconds = (to - from) as f64 / 1e6;
         let (bytes, error) = (all.bytes / seconds, 1.25 * all.error / seconds);
         let reach = 1.96 * error;
@@ -290,7 +306,6 @@ fn live_of(growth: &Growth, evidence: &Evidence) -> Vec<u64> {
 }
 
 /// Samples of the objects born from `since` on.
-fn sum(survivors: &[(u64, u64)], since: u64) -> u64 {
-    let born_since = survivors.iter().filter(|&&(birth, _)| birth >= since);
-    born_since.fold(0, |sum: u64, &(_, samples)| sum.saturating_add(samples))
+fn sum(survivors: &[(u64, Sampled)], since: u64) -> Sampled {
+    survivors.iter().filter(|&&(birth, _)| birth >= since).map(|&(_, sampled)| sampled).sum()
 }

@@ -20,7 +20,7 @@
 //!   [`BlockLives`] passes on every block, for tables that hold them all.
 //! - [`Archive`] is the binary form of both: what the viewer's page holds.
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
-//!   error.
+//!   error, and `rates` says what a sample counts where several rates were used.
 //! - `own_code` decides which frames are library code; [`SiteFrame`] is whether a stack's site is its
 //!   innermost frame or the innermost of the program's own code, and `site_nodes` finds these in the call
 //!   tree. `library_runs` finds where own code calls libraries.
@@ -70,6 +70,7 @@ mod options;
 mod own_code;
 mod paths;
 mod peak;
+mod rates;
 mod regroup;
 mod resolver;
 pub mod rows;
@@ -93,10 +94,10 @@ pub use blocks::{
 };
 pub use call_tree::{CallShape, CallTree};
 pub use callers::Caller;
-pub use counts::Counts;
+pub use counts::{Counts, Tally};
 pub use depth::Depth;
 pub use diff::{Change, SingleSample, certain_distance, changes, distance, is_total_certain};
-pub use estimate::{Estimate, Scale, Share};
+pub use estimate::{Estimate, Sampled, Scale, Share};
 pub use event_counter::EventCounter;
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
@@ -107,6 +108,7 @@ pub use lifetimes::{Lifetimes, Quantile};
 pub use options::Options;
 pub use own_code::{ALL_SITE_FRAMES, SiteFrame};
 pub use paths::PathMoves;
+pub use rates::{MOST_RATES, Rates};
 pub use regex::bytes::Regex;
 pub use resolver::{EventResolver, ResolvedEvent};
 pub use select::{Selection, Span, is_label};

@@ -5,6 +5,7 @@ use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::callers::SiteNumbers;
+use crate::estimate::Sampled;
 use crate::own_code::SiteFrame;
 use crate::paths::Node;
 use crate::rows::{By, Grouping, Site};
@@ -14,8 +15,8 @@ use crate::rows::{By, Grouping, Site};
 pub struct LibraryCall {
     /// The function that own code calls; the one that allocates may be further inside.
     pub site: Site,
-    /// Samples of the metric that are allocated in it.
-    pub samples: u64,
+    /// What is allocated in it.
+    pub samples: Sampled,
 }
 
 impl Aggregate {
@@ -32,25 +33,25 @@ impl Aggregate {
         let nodes = self.site_nodes(table, SiteFrame::Own);
         let wanted: HashMap<u32, usize> =
             of.iter().enumerate().map(|(at, site)| (numbers.number(site.clone()), at)).collect();
-        let mut sums: Vec<HashMap<u32, u64>> = vec![HashMap::new(); of.len()];
+        let mut sums: Vec<HashMap<u32, Sampled>> = vec![HashMap::new(); of.len()];
         for (path, counts) in self.counts.iter().enumerate() {
-            let (leaf, samples) = (self.paths.node(path as u32), metric.samples(counts));
-            let Some(own) = nodes.own_above(leaf).filter(|_| samples > 0) else { continue };
+            let (leaf, samples) = (self.paths.node(path as u32), metric.of(&counts));
+            let Some(own) = nodes.own_above(leaf).filter(|_| samples.count > 0) else { continue };
             let site = numbers.site_of(self.frame(own));
             let Some(&at) = site.and_then(|number| wanted.get(&number)) else { continue };
             if let Some(called) = self.called(table, &mut numbers, (own, leaf)) {
                 let sum = sums[at].entry(called).or_default();
-                *sum = sum.saturating_add(samples);
+                *sum = sum.plus(samples);
             }
         }
-        let calls = |sums: HashMap<u32, u64>| {
+        let calls = |sums: HashMap<u32, Sampled>| {
             let call = |(number, samples)| LibraryCall {
                 site: numbers.sites[number as usize].clone(),
                 samples,
             };
             let mut calls: Vec<LibraryCall> = sums.into_iter().map(call).collect();
             calls.sort_by(|one, other| {
-                other.samples.cmp(&one.samples).then_with(|| one.site.cmp(&other.site))
+                other.samples.count.cmp(&one.samples.count).then_with(|| one.site.cmp(&other.site))
             });
             calls
         };

@@ -1,5 +1,7 @@
 //! The distribution of lifetimes, in classes of 3 % width.
 
+use crate::estimate::{Sampled, Scale};
+
 /// Classes for each power of two.
 const FINE_BITS: u32 = 5;
 const FINE: usize = 1 << FINE_BITS;
@@ -9,8 +11,10 @@ const CLASSES: usize = (64 - FINE_BITS as usize + 1) * FINE;
 #[derive(Clone, Debug)]
 pub struct Lifetimes {
     classes: Vec<u64>,
-    died: u64,
-    survived: u64,
+    /// The variances of these, if the trace has several rates.
+    variances: Vec<u64>,
+    died: Sampled,
+    survived: Sampled,
 }
 
 /// A lifetime that a given share of the samples does not reach.
@@ -24,62 +28,93 @@ pub struct Quantile {
 
 impl Lifetimes {
     pub(crate) fn new() -> Self {
-        Lifetimes { classes: vec![0; CLASSES], died: 0, survived: 0 }
+        let none = Sampled::default();
+        Lifetimes { classes: vec![0; CLASSES], variances: Vec::new(), died: none, survived: none }
     }
 
-    /// From [`Lifetimes::classes`] and the survivors; `None` if those are not classes.
-    pub(crate) fn of(classes: &[u64], survived: u64) -> Option<Self> {
+    /// From [`Lifetimes::classes`], [`Lifetimes::variances`] and the survivors; `None` if those
+    /// are not classes.
+    pub(crate) fn of(classes: &[u64], variances: &[u64], survived: Sampled) -> Option<Self> {
         let mut all = Lifetimes::new();
-        if classes.len() > CLASSES {
+        if classes.len().max(variances.len()) > CLASSES {
             return None;
         }
-        all.died = classes.iter().fold(0, |sum, &samples| sum.saturating_add(samples));
+        let sum = |of: &[u64]| of.iter().fold(0, |sum: u64, &each| sum.saturating_add(each));
+        all.died = Sampled { count: sum(classes), variance: sum(variances) };
         all.classes[..classes.len()].copy_from_slice(classes);
+        if !variances.is_empty() {
+            all.variances = vec![0; CLASSES];
+            all.variances[..variances.len()].copy_from_slice(variances);
+        }
         all.survived = survived;
         Some(all)
     }
 
     /// Samples by class, up to the last class that has any.
     pub(crate) fn classes(&self) -> &[u64] {
-        let last = self.classes.iter().rposition(|&samples| samples > 0);
-        &self.classes[..last.map_or(0, |last| last + 1)]
+        up_to_last(&self.classes)
     }
 
-    pub(crate) fn died(&mut self, micros: u64, samples: u64) {
-        let class = &mut self.classes[class(micros)];
-        *class = class.saturating_add(samples);
-        self.died = self.died.saturating_add(samples);
+    /// The variances of these; none if the trace has one rate.
+    pub(crate) fn variances(&self) -> &[u64] {
+        up_to_last(&self.variances)
     }
 
-    pub(crate) fn set_survivors(&mut self, samples: u64) {
-        self.survived = samples;
+    pub(crate) fn died(&mut self, micros: u64, sampled: Sampled) {
+        let number = class(micros);
+        let class = &mut self.classes[number];
+        *class = class.saturating_add(sampled.count);
+        if sampled.variance > 0 {
+            self.variances.resize(CLASSES, 0);
+            let variance = &mut self.variances[number];
+            *variance = variance.saturating_add(sampled.variance);
+        }
+        self.died = self.died.plus(sampled);
     }
 
-    /// Samples that were collected.
-    pub fn dead(&self) -> u64 {
+    pub(crate) fn set_survivors(&mut self, sampled: Sampled) {
+        self.survived = sampled;
+    }
+
+    /// What was collected.
+    pub fn dead(&self) -> Sampled {
         self.died
     }
 
-    /// Samples whose end was not seen.
-    pub fn survivors(&self) -> u64 {
+    /// That of which the end was not seen.
+    pub fn survivors(&self) -> Sampled {
         self.survived
     }
 
     /// The lifetime that `share` of all samples did not reach; `None` where the
     /// trace ended first. Survivors count as living longest.
-    pub fn quantile(&self, share: f64, rate: f64) -> Option<Quantile> {
-        let all = self.died as f64 + self.survived as f64;
+    pub fn quantile(&self, share: f64, scale: &Scale) -> Option<Quantile> {
+        let all = self.died.count as f64 + self.survived.count as f64;
         let micros = self.at_rank(share * all)?;
         // The rank is binomial; its error is turned into time by the lifetimes at both
         // ends of it.
-        let spread = (share * (1.0 - share) * all * (1.0 - rate)).sqrt();
+        let spread = match scale.is_mixed() {
+            true => self.rank_variance(share, scale, class(micros as u64)).sqrt(),
+            false => (share * (1.0 - share) * all * (1.0 - scale.lowest_rate())).sqrt(),
+        };
         let low = self.at_rank(share * all - spread).unwrap_or(micros);
         let high = self.at_rank(share * all + spread).unwrap_or(micros);
         Some(Quantile { micros, error: (high - low) / 2.0 })
     }
 
+    /// The variance of the rank of a lifetime in this class, which `share` of all do not reach. What
+    /// lives less and what lives longer were sampled independently, each at rates of its own.
+    fn rank_variance(&self, share: f64, scale: &Scale, class: usize) -> f64 {
+        let until = |of: &[u64]| {
+            of.iter().take(class + 1).fold(0, |sum: u64, &each| sum.saturating_add(each))
+        };
+        let below = Sampled { count: until(&self.classes), variance: until(&self.variances) };
+        let above = self.died.plus(self.survived).without(below);
+        scale.variance(below) * (1.0 - share).powi(2) + scale.variance(above) * share.powi(2)
+    }
+
     fn at_rank(&self, rank: f64) -> Option<f64> {
-        if self.died == 0 || rank > self.died as f64 {
+        if self.died.count == 0 || rank > self.died.count as f64 {
             return None;
         }
         let mut below = 0.0;
@@ -93,6 +128,12 @@ impl Lifetimes {
         }
         None
     }
+}
+
+/// These up to the last that is not 0.
+fn up_to_last(classes: &[u64]) -> &[u64] {
+    let last = classes.iter().rposition(|&samples| samples > 0);
+    &classes[..last.map_or(0, |last| last + 1)]
 }
 
 fn class(micros: u64) -> usize {
@@ -125,15 +166,16 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_samples() {
-        let mut lifetimes = Lifetimes::new();
+        let samples = |count| Sampled { count, variance: 0 };
+        let (mut lifetimes, scale) = (Lifetimes::new(), Scale::new(0.01, 8.0));
         for micros in 0..10_000 {
-            lifetimes.died(micros, 1);
+            lifetimes.died(micros, samples(1));
         }
-        let median = lifetimes.quantile(0.5, 0.01).unwrap();
+        let median = lifetimes.quantile(0.5, &scale).unwrap();
         assert!((median.micros - 5000.0).abs() < 200.0, "{median:?}");
         assert!((median.error - 50.0).abs() < 10.0, "{median:?}");
-        lifetimes.set_survivors(30_000);
-        assert!(lifetimes.quantile(0.5, 0.01).is_none());
-        assert!((lifetimes.quantile(0.2, 0.01).unwrap().micros - 8000.0).abs() < 300.0);
+        lifetimes.set_survivors(samples(30_000));
+        assert!(lifetimes.quantile(0.5, &scale).is_none());
+        assert!((lifetimes.quantile(0.2, &scale).unwrap().micros - 8000.0).abs() < 300.0);
     }
 }

@@ -13,6 +13,7 @@ use crate::block_counter::Block;
 use crate::classes::{CLASS_BITS, NO_CLASS};
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
+use crate::rates::{COUNT_BITS, RatedSamples, Rates};
 use crate::thinning::{is_tracked, level_of};
 
 /// The most objects that are tracked: the capacity of a table of 2²¹ slots, or half
@@ -40,7 +41,7 @@ const ENDED: u64 = 1 << 46;
 const CLASS_SHIFT: u32 = 46 - CLASS_BITS;
 const EXTERNAL: u64 = 1 << (CLASS_SHIFT - 1);
 const SAMPLES: u64 = EXTERNAL - 1;
-const _: () = assert!(MOST_SAMPLES <= SAMPLES);
+const _: () = assert!(MOST_SAMPLES <= SAMPLES && MOST_SAMPLES < 1 << COUNT_BITS);
 
 impl LiveObject {
     /// An object that was just allocated.
@@ -107,11 +108,15 @@ pub(crate) struct LiveObjects {
     objects: IdMap<LiveObject>,
     most: usize,
     level: u32,
+    rates: Rates,
+    /// The numbers of the rates at which objects were sampled, if the trace has several.
+    rate_numbers: IdMap<u32>,
 }
 
 impl LiveObjects {
-    pub(crate) fn new(most: usize) -> Self {
-        LiveObjects { objects: IdMap::default(), most, level: 0 }
+    pub(crate) fn new(most: usize, rates: Rates) -> Self {
+        let rate_numbers = IdMap::default();
+        LiveObjects { objects: IdMap::default(), most, level: 0, rates, rate_numbers }
     }
 
     /// One in 2^level objects with one sample is tracked, and more of larger ones.
@@ -119,20 +124,27 @@ impl LiveObjects {
         self.level
     }
 
-    /// The level of an object of this size: each of its samples counts 2^level times.
-    pub(crate) fn level_of(&self, samples: u64) -> u32 {
-        level_of(samples, self.level)
-    }
-
     /// Whether the object is one of those that are tracked.
-    pub(crate) fn is_tracked(&self, id: u64, samples: u64) -> bool {
-        is_tracked(id, samples, self.level)
+    #[inline]
+    pub(crate) fn is_tracked(&self, id: u64, samples: RatedSamples) -> bool {
+        is_tracked(id, self.rates.thinning_size(samples), self.level)
     }
 
-    /// Adds an object that is tracked. Returns another object of this id, which only a
-    /// damaged trace has.
-    pub(crate) fn insert(&mut self, id: u64, object: LiveObject) -> Option<LiveObject> {
-        self.objects.insert(id, object)
+    /// Adds an object that is tracked, and was sampled at the rate with this number. Returns the
+    /// block of another object of this id, which only a damaged trace has.
+    #[inline]
+    pub(crate) fn insert(&mut self, id: u64, object: LiveObject, rate: u32) -> Option<Block> {
+        let other = self.objects.insert(id, object).map(|other| self.block(id, other));
+        if self.rates.are_several() {
+            self.rate_numbers.insert(id, rate);
+        }
+        other
+    }
+
+    /// The samples of an object.
+    #[inline]
+    fn rated(&self, id: u64, object: LiveObject) -> RatedSamples {
+        RatedSamples::new(object.samples(), number_of(&self.rates, &self.rate_numbers, id))
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -143,25 +155,38 @@ impl LiveObjects {
     pub(crate) fn thin(&mut self) {
         self.level += 1;
         let level = self.level;
-        self.objects.retain(|&id, object| is_tracked(id, object.samples(), level));
+        let (rates, numbers) = (&self.rates, &self.rate_numbers);
+        self.objects.retain(|&id, object| {
+            let samples = RatedSamples::new(object.samples(), number_of(rates, numbers, id));
+            is_tracked(id, rates.thinning_size(samples), level)
+        });
+        self.rate_numbers.retain(|id, _| self.objects.contains_key(id));
     }
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut LiveObject> {
         self.objects.get_mut(&id)
     }
 
-    pub(crate) fn remove(&mut self, id: u64) -> Option<LiveObject> {
-        self.objects.remove(&id)
+    #[inline]
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Block> {
+        let object = self.objects.remove(&id)?;
+        let block = self.block(id, object);
+        if self.rates.are_several() {
+            self.rate_numbers.remove(&id);
+        }
+        Some(block)
     }
 
     /// A live object as it counts.
     pub(crate) fn block(&self, id: u64, object: LiveObject) -> Block {
-        let samples = object.samples();
+        let rated = self.rated(id, object);
         Block {
             id,
             path: object.path(),
-            samples,
-            level: self.level_of(samples),
+            samples: rated.count(),
+            weight: self.rates.weight(rated.rate()),
+            // Each of its samples counts 2^level times.
+            level: level_of(self.rates.thinning_size(rated), self.level),
             birth: object.time(),
             old: object.is_old(),
             external: object.samples_path & EXTERNAL != 0,
@@ -185,7 +210,11 @@ impl LiveObjects {
         } else {
             self.objects.extract_if(|id, _| ids.contains(id)).collect()
         };
-        ended.into_iter().map(|(id, object)| self.block(id, object)).collect()
+        let blocks = ended.into_iter().map(|(id, object)| self.block(id, object)).collect();
+        if !keep {
+            self.rate_numbers.retain(|id, _| !ids.contains(id));
+        }
+        blocks
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> {
@@ -197,6 +226,15 @@ impl LiveObjects {
         for object in self.objects.values_mut() {
             object.set_path(moves.to[object.path() as usize]);
         }
+    }
+}
+
+/// The number of the rate at which an object was sampled. With one rate there are no numbers.
+#[inline]
+fn number_of(rates: &Rates, numbers: &IdMap<u32>, id: u64) -> u32 {
+    match rates.are_several() {
+        true => numbers.get(&id).copied().unwrap_or(0),
+        false => 0,
     }
 }
 
@@ -225,10 +263,10 @@ mod tests {
 
     #[test]
     fn objects_of_a_trace_that_ends_are_removed_or_marked() {
-        let mut live = LiveObjects::new(100);
+        let mut live = LiveObjects::new(100, Rates::default());
         for id in 0..30 {
             let source = [Source::External, Source::Minor][id as usize % 2];
-            live.insert(id, LiveObject::new(id, 7, 2, source));
+            live.insert(id, LiveObject::new(id, 7, 2, source), 0);
         }
         let ids = |ended: Vec<Block>| {
             let mut ids: Vec<u64> = ended.iter().map(|block| block.id).collect();
@@ -251,9 +289,9 @@ mod tests {
 
     #[test]
     fn each_thinning_keeps_about_half() {
-        let mut live = LiveObjects::new(10_000);
+        let mut live = LiveObjects::new(10_000, Rates::default());
         for id in 0..10_000 {
-            assert!(live.insert(id, LiveObject::new(0, 0, 1, Source::Minor)).is_none());
+            assert!(live.insert(id, LiveObject::new(0, 0, 1, Source::Minor), 0).is_none());
         }
         assert!(live.is_full());
         for level in 1..5 {
@@ -261,8 +299,8 @@ mod tests {
             let (kept, expected) = (live.objects.len() as f64, 10_000.0 / f64::from(1 << level));
             // Five standard deviations.
             assert!((kept - expected).abs() < 5.0 * expected.sqrt(), "{kept} at level {level}");
-            assert!(live.iter().all(|block| live.is_tracked(block.id, 1)));
-            assert!(live.is_tracked(u64::MAX, 1 << level));
+            assert!(live.iter().all(|block| live.is_tracked(block.id, RatedSamples::new(1, 0))));
+            assert!(live.is_tracked(u64::MAX, RatedSamples::new(1 << level, 0)));
         }
     }
 }

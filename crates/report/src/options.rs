@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::block_counter::OverTime;
 use crate::depth::Depth;
 use crate::lifespans::Lifespans;
+use crate::rates::Rates;
 use crate::select::Selection;
 
 /// What to aggregate.
@@ -18,6 +19,8 @@ pub struct Options {
     pub depth: Depth,
     /// The time at which to record what is alive, in microseconds since the start.
     pub at: Option<u64>,
+    /// The rates at which blocks were sampled, if the trace has several.
+    pub rates: Rates,
     /// What to record of each path over time.
     pub over_time: OverTime,
     /// The most rows of the table of blocks that [`crate::Aggregator::finish_with_blocks`]

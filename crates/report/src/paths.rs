@@ -90,7 +90,7 @@ pub(crate) struct Paths {
     hash: DefaultHashBuilder,
     /// The node of each path.
     nodes: Vec<Node>,
-    /// The samples allocated at each path, by which the lightest are found.
+    /// What was allocated at each path, by which the lightest are found.
     allocated: Vec<u64>,
     most: Bounds,
     missing: u64,
@@ -289,19 +289,19 @@ impl Paths {
         self.nodes.len()
     }
 
-    /// Samples were allocated at this path.
+    /// So much was allocated at this path.
     #[inline]
-    pub(crate) fn allocate(&mut self, path: u32, samples: u64) {
+    pub(crate) fn allocate(&mut self, path: u32, count: u64) {
         let sum = &mut self.allocated[path as usize];
-        *sum = sum.saturating_add(samples);
+        *sum = sum.saturating_add(count);
     }
 
-    /// A block of so many samples is allocated at this path.
+    /// A block of this size ([`crate::thinning`]) is allocated at this path, which counts so much.
     #[inline]
-    pub(crate) fn allocate_block(&mut self, path: u32, id: u64, samples: u64) {
-        self.allocate(path, samples);
+    pub(crate) fn allocate_block(&mut self, path: u32, id: u64, size: u64, count: u64) {
+        self.allocate(path, count);
         if let Some(table) = &mut self.table {
-            table.add(path, id, samples);
+            table.add(path, id, size);
         }
     }
 
@@ -328,7 +328,7 @@ impl Paths {
         self.links.len() >= self.most.nodes || self.nodes.len() >= self.most.paths
     }
 
-    /// The most samples that are missing from the sum of any call path.
+    /// The most that is missing from the sum of any call path.
     pub(crate) fn missing(&self) -> u64 {
         self.missing
     }

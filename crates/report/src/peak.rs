@@ -10,7 +10,7 @@
 //! with a clear peak they are equal, and `docs/statistics.md` shows the coverage
 //! without one.
 
-use crate::estimate::{Estimate, Scale, Z95, thinning_spread};
+use crate::estimate::{Estimate, Sampled, Scale, Z95};
 use crate::thinning::scramble;
 
 /// An object's samples by part.
@@ -19,10 +19,43 @@ pub(crate) type Parts = [u64; 3];
 /// The samples of a block that comes alive or goes.
 #[derive(Clone, Copy)]
 pub(crate) struct LiveSamples {
-    pub(crate) all: u64,
+    pub(crate) all: Sampled,
     /// All if the block is outside the heap, and otherwise 0.
-    pub(crate) external: u64,
+    pub(crate) external: Sampled,
     pub(crate) parts: Parts,
+}
+
+impl LiveSamples {
+    pub(crate) const NONE: LiveSamples = LiveSamples { all: NONE, external: NONE, parts: [0; 3] };
+
+    /// Adds those of another block.
+    pub(crate) fn add(&mut self, other: LiveSamples) {
+        self.all = came(self.all, other.all);
+        self.external = came(self.external, other.external);
+        for (sum, part) in self.parts.iter_mut().zip(other.parts) {
+            *sum = sum.wrapping_add(part);
+        }
+    }
+}
+
+const NONE: Sampled = Sampled { count: 0, variance: 0 };
+
+/// With what came alive. It is taken away again when it goes, whatever the sum was in between.
+#[inline]
+fn came(live: Sampled, new: Sampled) -> Sampled {
+    Sampled {
+        count: live.count.wrapping_add(new.count),
+        variance: live.variance.wrapping_add(new.variance),
+    }
+}
+
+/// Without what has gone.
+#[inline]
+fn went(live: Sampled, gone: Sampled) -> Sampled {
+    Sampled {
+        count: live.count.wrapping_sub(gone.count),
+        variance: live.variance.wrapping_sub(gone.variance),
+    }
 }
 
 /// The moment that two parts chose.
@@ -36,42 +69,63 @@ struct Choice {
 /// The live samples, and their largest number so far.
 #[derive(Clone, Default)]
 pub(crate) struct Peak {
-    live: u64,
+    live: Sampled,
     /// Of these, the samples outside the heap.
-    external: u64,
+    external: Sampled,
     parts: Parts,
-    largest: u64,
+    largest: Sampled,
     /// Of these, the samples outside the heap.
-    largest_external: u64,
+    largest_external: Sampled,
     /// Samples alive when their file ended, of processes that went on in another one. Any
     /// number of them may still be alive.
-    carried: u64,
+    carried: Sampled,
     /// The most that can have been alive at once, if all of these were.
-    bound: u64,
+    bound: Sampled,
     time: u64,
     level: u32,
     /// The number of peaks so far.
     number: u64,
     choices: [Choice; 3],
+    /// If there are several rates: what was alive when the upper end of its interval was largest, and
+    /// that end. It may be another moment than that of the largest size, with a larger error.
+    reach: Sampled,
+    reach_end: f64,
+    /// A unit of variance in squared units of counts; 0 if there is one rate.
+    square: f64,
 }
 
 impl Peak {
+    /// Of nothing so far.
+    pub(crate) fn new(scale: &Scale) -> Peak {
+        Peak { square: scale.square(), ..Peak::default() }
+    }
+
     /// Samples appear.
     pub(crate) fn add(&mut self, samples: LiveSamples, time: u64, level: u32) {
         let LiveSamples { all, external, parts } = samples;
-        self.live = self.live.wrapping_add(all);
-        self.external = self.external.wrapping_add(external);
-        self.bound = self.bound.max(self.live.wrapping_add(self.carried));
-        if self.live > self.largest {
+        self.live = came(self.live, all);
+        self.external = came(self.external, external);
+        let bound = came(self.live, self.carried);
+        if bound.count > self.bound.count {
+            self.bound = bound;
+        }
+        if self.live.count > self.largest.count {
             self.largest = self.live;
             self.largest_external = self.external;
             self.time = time;
             self.level = level;
             self.number += 1;
         }
+        if self.square > 0.0 {
+            let variance = self.live.variance as f64 * self.square;
+            let end = self.live.count as f64 + Z95 * variance.sqrt();
+            if end > self.reach_end {
+                (self.reach, self.reach_end) = (self.live, end);
+            }
+        }
         for ((part, new), choice) in self.parts.iter_mut().zip(parts).zip(&mut self.choices) {
             *part = part.wrapping_add(new);
-            let others = self.live.wrapping_sub(*part);
+            let others = self.live.count.wrapping_sub(*part);
             if others > choice.largest {
                 *choice = Choice { largest: others, other: *part };
             }
@@ -80,16 +134,16 @@ impl Peak {
 
     /// Samples disappear.
     pub(crate) fn remove(&mut self, samples: LiveSamples) {
-        self.live = self.live.wrapping_sub(samples.all);
-        self.external = self.external.wrapping_sub(samples.external);
+        self.live = went(self.live, samples.all);
+        self.external = went(self.external, samples.external);
         for (part, gone) in self.parts.iter_mut().zip(samples.parts) {
             *part = part.wrapping_sub(gone);
         }
     }
 
     /// Samples were removed because their file ended, but may still be alive.
-    pub(crate) fn carry(&mut self, samples: u64) {
-        self.carried = self.carried.saturating_add(samples);
+    pub(crate) fn carry(&mut self, sampled: Sampled) {
+        self.carried = self.carried.plus(sampled);
     }
 
     /// Sets the live samples after thinning.
@@ -101,38 +155,48 @@ impl Peak {
     pub(crate) fn state(&self) -> Vec<u64> {
         let Peak { live, external, parts, largest, largest_external, carried, bound, .. } = self;
         let Peak { time, level, number, choices, .. } = self;
-        let mut state = vec![*live, *external, *largest, *largest_external, *carried, *bound];
+        let sums = [live, external, largest, largest_external, carried, bound, &self.reach];
+        let mut state: Vec<u64> = sums.iter().map(|sum| sum.count).collect();
         state.extend([*time, u64::from(*level), *number]);
         state.extend(parts);
         state.extend(choices.iter().flat_map(|choice| [choice.largest, choice.other]));
+        state.extend(sums.iter().map(|sum| sum.variance));
         state
     }
 
     /// From [`Peak::state`]; `None` if that is not one.
     pub(crate) fn from_state(state: &[u64]) -> Option<Peak> {
-        let &[live, external, largest, largest_external, carried, bound, ref state @ ..] = state
+        let &[live, external, largest, largest_external, carried, bound, reach, ref state @ ..] =
+            state
         else {
             return None;
         };
-        let &[time, level, number, p, q, r, a, b, c, d, e, f] = state else { return None };
+        let &[time, level, number, p, q, r, a, b, c, d, e, f, ref variances @ ..] = state else {
+            return None;
+        };
+        let counts = [live, external, largest, largest_external, carried, bound, reach];
+        let variances = <[u64; 7]>::try_from(variances).ok()?;
+        let sampled = |at: usize| Sampled { count: counts[at], variance: variances[at] };
         let choices = [(a, b), (c, d), (e, f)].map(|(largest, other)| Choice { largest, other });
         let level = u32::try_from(level).ok().filter(|&level| level < 64)?;
         Some(Peak {
-            live,
-            external,
+            live: sampled(0),
+            external: sampled(1),
             parts: [p, q, r],
-            largest,
-            largest_external,
-            carried,
-            bound,
+            largest: sampled(2),
+            largest_external: sampled(3),
+            carried: sampled(4),
+            bound: sampled(5),
             time,
             level,
             number,
             choices,
+            reach: sampled(6),
+            ..Peak::default()
         })
     }
 
-    pub(crate) fn live(&self) -> u64 {
+    pub(crate) fn live(&self) -> Sampled {
         self.live
     }
 
@@ -152,40 +216,45 @@ impl Peak {
     }
 
     /// The largest number of live samples.
-    pub(crate) fn largest(&self) -> u64 {
+    pub(crate) fn largest(&self) -> Sampled {
         self.largest
     }
 
     /// Of these, the samples outside the heap.
-    pub(crate) fn largest_external(&self) -> u64 {
+    pub(crate) fn largest_external(&self) -> Sampled {
         self.largest_external
     }
 
     /// The samples outside the heap that are alive now.
-    pub(crate) fn external(&self) -> u64 {
+    pub(crate) fn external(&self) -> Sampled {
         self.external
     }
 
     /// Samples alive when their file ended that may still be alive: see [`Peak::bound`].
-    pub(crate) fn carried(&self) -> u64 {
+    pub(crate) fn carried(&self) -> Sampled {
         self.carried
     }
 
     /// The most samples that can have been alive at once.
-    pub(crate) fn bound(&self) -> u64 {
+    pub(crate) fn bound(&self) -> Sampled {
         self.bound
     }
 
     /// The estimate: see the module. At rate 1 it is the largest number itself. `level` is that of
     /// thinning then.
     pub(crate) fn estimate(&self, scale: &Scale, level: u32, cluster: f64) -> Estimate {
-        if scale.rate >= 1.0 {
+        if scale.is_exact() {
             return scale.thinned(self.largest, level, cluster);
         }
         let honest: f64 = self.choices.iter().map(|choice| choice.other as f64).sum();
-        let largest = self.largest as f64;
+        let largest = self.largest.count as f64;
         let honest = honest.min(largest);
-        let spread = 1.0 - scale.rate + thinning_spread(level, cluster);
+        // The largest size may have been that of a moment with a larger error, which was seen too small.
+        let spread = scale.thinned_spread(self.largest, level, cluster);
+        let spread = match self.reach.count {
+            0 => spread,
+            _ => spread.max(scale.thinned_spread(self.reach, level, cluster)),
+        };
         let middle = scale.with_variance(f64::midpoint(honest, largest), spread);
         let low = scale.with_variance(honest, spread).low;
         Estimate { low, error: (middle.high - low) / 2.0 / Z95, ..middle }
@@ -277,16 +346,22 @@ mod tests {
     #[test]
     fn the_peak_is_where_most_is_alive() {
         let mut peak = Peak::default();
-        let samples = |all, external, parts| LiveSamples { all, external, parts };
+        let count = |count| Sampled { count, variance: 0 };
+        let samples = |all, external, parts| LiveSamples {
+            all: count(all),
+            external: count(external),
+            parts,
+        };
         peak.add(samples(10, 0, [5, 2, 3]), 1, 0);
         peak.add(samples(20, 20, [10, 4, 6]), 2, 0);
         peak.remove(samples(25, 20, [12, 6, 7]));
         peak.add(samples(3, 3, [1, 1, 1]), 4, 0);
-        assert_eq!((peak.largest(), peak.time(), peak.live()), (30, 2, 8));
-        assert_eq!((peak.largest_external(), peak.external(), peak.bound()), (20, 3, 30));
-        let exact = peak.estimate(&Scale { rate: 1.0, word_bytes: 8.0 }, 0, 1.0);
+        assert_eq!((peak.largest(), peak.time(), peak.live()), (count(30), 2, count(8)));
+        let found = [peak.largest_external(), peak.external(), peak.bound()];
+        assert_eq!(found, [20, 3, 30].map(count));
+        let exact = peak.estimate(&Scale::new(1.0, 8.0), 0, 1.0);
         assert_eq!((exact.bytes, exact.error), (240.0, 0.0));
-        let sampled = peak.estimate(&Scale { rate: 0.1, word_bytes: 8.0 }, 0, 1.0);
+        let sampled = peak.estimate(&Scale::new(0.1, 8.0), 0, 1.0);
         assert!((sampled.bytes - 2400.0).abs() < 1e-9);
         assert_eq!(Peak::from_state(&peak.state()).unwrap().state(), peak.state());
     }
@@ -294,11 +369,13 @@ mod tests {
     #[test]
     fn what_may_still_be_alive_counts_for_the_bound_only() {
         let mut peak = Peak::default();
-        let samples = |all| LiveSamples { all, external: 0, parts: [all, 0, 0] };
+        let count = |count| Sampled { count, variance: 0 };
+        let samples = |all| LiveSamples { all: count(all), external: NONE, parts: [all, 0, 0] };
         peak.add(samples(10), 1, 0);
         peak.remove(samples(10));
-        peak.carry(10);
+        peak.carry(count(10));
         peak.add(samples(4), 2, 0);
-        assert_eq!((peak.largest(), peak.live(), peak.carried(), peak.bound()), (10, 4, 10, 14));
+        let found = [peak.largest(), peak.live(), peak.carried(), peak.bound()];
+        assert_eq!(found, [10, 4, 10, 14].map(count));
     }
 }

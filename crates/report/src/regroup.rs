@@ -3,7 +3,7 @@
 use heaptap_trace::{LocationTable, Source};
 
 use crate::aggregate::{Aggregate, Frame};
-use crate::counts::Counts;
+use crate::counts::Tally;
 use crate::depth::Depth;
 use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
 
@@ -16,6 +16,7 @@ impl Aggregate {
         let mut regrouped = Aggregate {
             end: self.end,
             at: self.at,
+            samples: self.samples,
             allocated: self.allocated,
             young: self.young,
             external: self.external,
@@ -31,33 +32,34 @@ impl Aggregate {
             lifetimes: self.lifetimes.clone(),
             ..self.without_paths()
         };
-        let mut add = |frame: u32, counts: &Counts| {
+        let mut add = |frame: u32, tally: &Tally| {
             let node = regrouped.paths.child(ROOT, frame);
             let path = regrouped.paths.path(node);
             if path as usize == regrouped.counts.len() {
-                regrouped.counts.push(Counts::default());
+                regrouped.counts.resize(path as usize + 1);
             }
-            regrouped.counts[path as usize].take(counts);
+            regrouped.counts.take(path as usize, tally);
         };
         match depth {
             Depth::Innermost | Depth::OwnCode | Depth::Whole => return None,
             Depth::Label if self.missing_from_paths() > 0 => return None,
             Depth::Label => {
                 let labels = label_frames(self, locations);
-                labels.iter().zip(&self.counts).for_each(|(&label, counts)| add(label, counts));
+                let tallies = labels.iter().zip(self.counts.iter());
+                tallies.for_each(|(&label, tally)| add(label, &tally));
             }
             Depth::Domain | Depth::Source if !self.classes.is_kept() => return None,
             Depth::Domain => {
                 self.classes
                     .iter()
-                    .for_each(|(domain, _, counts)| add(domain_frame(domain), counts));
+                    .for_each(|(domain, _, tally)| add(domain_frame(domain), &tally));
             }
             Depth::Source => {
                 // The first path, as in a reading.
-                add(source_frame(Source::Major), &Counts::default());
+                add(source_frame(Source::Major), &Tally::default());
                 self.classes
                     .iter()
-                    .for_each(|(_, source, counts)| add(source_frame(source), counts));
+                    .for_each(|(_, source, tally)| add(source_frame(source), &tally));
             }
         }
         Some(regrouped)

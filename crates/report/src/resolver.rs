@@ -19,6 +19,7 @@ use crate::growth::SitePair;
 use crate::live::MOST_SAMPLES;
 use crate::options::Options;
 use crate::paths::{Node, PathMoves, Paths, ROOT};
+use crate::rates::RatedSamples;
 
 use last_stacks::LastStacks;
 
@@ -30,7 +31,7 @@ pub struct ResolvedEvent {
     pub(crate) id: u64,
     /// Of an allocation: words without the header, and samples.
     pub(crate) length: u64,
-    pub(crate) samples: u64,
+    pub(crate) samples: RatedSamples,
     /// The number of the call path of an allocation, and the frames that may be its site, if the
     /// path is new.
     pub(crate) path: u32,
@@ -45,7 +46,7 @@ impl ResolvedEvent {
         time: 0,
         id: 0,
         length: 0,
-        samples: 0,
+        samples: RatedSamples::NONE,
         path: 0,
         frames: SitePair { innermost: 0, own: 0 },
         domain: 0,
@@ -85,6 +86,8 @@ pub(crate) struct AllocationEvent<'a> {
     pub(crate) domain: u16,
     pub(crate) allocation: &'a Allocation<'a>,
     pub(crate) table: &'a LocationTable,
+    /// The number of the rate at which the block was sampled; 0 if there is one rate.
+    pub(crate) rate: u32,
 }
 
 /// The call tree that paths are found in.
@@ -131,13 +134,14 @@ impl Resolver {
         tree: TreeMut<'_>,
         event: &Event<'_>,
         table: &LocationTable,
+        rate: u32,
     ) -> ResolvedEvent {
         let time = event.time.wrapping_sub(self.start);
         let domain = event.domain;
         let other = |id, kind| ResolvedEvent { time, id, domain, kind, ..ResolvedEvent::NONE };
         match event.kind {
             EventKind::Alloc(allocation) => {
-                let event = AllocationEvent { time, domain, allocation: &allocation, table };
+                let event = AllocationEvent { time, domain, allocation: &allocation, table, rate };
                 self.resolve_allocation(tree, event)
                     .unwrap_or(other(allocation.id, ResolvedKind::Other))
             }
@@ -155,7 +159,7 @@ impl Resolver {
         TreeMut { frames, paths }: TreeMut<'_>,
         event: AllocationEvent<'_>,
     ) -> Option<ResolvedEvent> {
-        let AllocationEvent { time, domain, allocation, .. } = event;
+        let AllocationEvent { time, domain, allocation, rate, .. } = event;
         let (node, marks) = self.last_stacks.walk(frames, paths, &self.options, event);
         let &Allocation { id, length, source, .. } = allocation;
         let bytes = length.saturating_mul(self.word_bytes);
@@ -169,7 +173,11 @@ impl Resolver {
         let samples = allocation.samples.min(MOST_SAMPLES);
         let known = paths.count();
         let path = paths.path(node);
-        paths.allocate_block(path, id, samples);
+        let rated = RatedSamples::new(samples, rate);
+        let rates = &self.options.rates;
+        let size = rates.thinning_size(rated);
+        paths.allocate_block(path, id, size, rates.weight(rate).times(samples).count);
+        let samples = rated;
         let kind = ResolvedKind::Alloc(source);
         let is_new = path as usize == known;
         let frames = if is_new { self.site_pair(frames, paths, node) } else { SitePair::default() };
@@ -213,8 +221,20 @@ impl EventResolver {
     /// Takes the next event, in the order of time.
     #[inline]
     pub fn resolve(&mut self, event: &Event<'_>, table: &LocationTable) -> ResolvedEvent {
+        self.resolve_at(event, table, 0)
+    }
+
+    /// The same of a trace with several rates, where the last block was sampled at the one with this number:
+    /// [`crate::Rates::number`].
+    #[inline]
+    pub fn resolve_at(
+        &mut self,
+        event: &Event<'_>,
+        table: &LocationTable,
+        rate: u32,
+    ) -> ResolvedEvent {
         let tree = TreeMut { frames: &mut self.frames, paths: &mut self.paths };
-        self.resolver.resolve(tree, event, table)
+        self.resolver.resolve(tree, event, table, rate)
     }
 
     /// The frame by which a table groups the block of an event that was just resolved: the one that

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use heaptap_trace::{LocationTable, NameId, NamedLocation, Source};
 
 use crate::aggregate::{Aggregate, Frame, Metric};
-use crate::counts::Counts;
+use crate::counts::Tally;
 use crate::depth::Depth;
 use crate::library_runs::library_parts;
 use crate::names::{module_of, shown};
@@ -76,7 +76,7 @@ pub struct Row {
     /// Its key.
     pub site: Site,
     /// Its sums.
-    pub counts: Counts,
+    pub counts: Tally,
 }
 
 /// A site before its names are looked up.
@@ -196,25 +196,23 @@ impl Aggregate {
         let sites = Sites::new(table, grouping);
         let nodes = self.site_nodes(table, grouping.site);
         // There may be a million paths, but hardly so many frames.
-        let mut of_frames: Vec<Option<(Frame, Counts)>> = vec![None; self.frames.codes().len()];
-        let mut of_others: HashMap<Frame, Counts> = HashMap::new();
+        let mut of_frames: Vec<Option<(Frame, Tally)>> = vec![None; self.frames.codes().len()];
+        let mut of_others: HashMap<Frame, Tally> = HashMap::new();
         for (path, counts) in self.counts.iter().enumerate() {
             let node = nodes.of(self.paths.node(path as u32));
             let sum = match of_frames.get_mut(self.paths.frame(node) as usize) {
-                Some(sum) => {
-                    &mut sum.get_or_insert_with(|| (self.frame(node), Counts::default())).1
-                }
+                Some(sum) => &mut sum.get_or_insert_with(|| (self.frame(node), Tally::default())).1,
                 None => of_others.entry(self.frame(node)).or_default(),
             };
-            sum.add(counts);
+            sum.add(&counts);
         }
-        let mut sums: HashMap<Key, Counts> = HashMap::new();
+        let mut sums: HashMap<Key, Tally> = HashMap::new();
         for (frame, counts) in of_frames.into_iter().flatten().chain(of_others) {
             sums.entry(sites.key(frame)).or_default().add(&counts);
         }
         // Different keys may have the same site: functions of one module, and frames
         // without a location.
-        let mut rows: HashMap<Site, Counts> = HashMap::with_capacity(sums.len());
+        let mut rows: HashMap<Site, Tally> = HashMap::with_capacity(sums.len());
         for (key, counts) in sums {
             rows.entry(sites.named(key)).or_default().add(&counts);
         }

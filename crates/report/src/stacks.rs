@@ -16,7 +16,7 @@ use heaptap_trace::LocationTable;
 
 use crate::aggregate::Aggregate;
 use crate::callers::SiteNumbers;
-use crate::counts::Counts;
+use crate::counts::Tally;
 use crate::flows::Flow;
 use crate::folding::{Repeats, SiteTree, StackState, used};
 use crate::library_runs::LibraryRuns;
@@ -73,7 +73,7 @@ pub struct Stacks<'a> {
 /// A stack of sites.
 pub struct Stack<'a> {
     /// The sums over all paths that have this stack.
-    pub counts: Counts,
+    pub counts: Tally,
     stacks: &'a Stacks<'a>,
     ends: &'a [(u32, u32)],
 }
@@ -179,9 +179,9 @@ impl Stacks<'_> {
     /// Every stack, once.
     pub fn iter(&self) -> impl Iterator<Item = Stack<'_>> {
         self.ends.chunk_by(|one, other| one.0 == other.0).map(|ends| {
-            let mut counts = Counts::default();
+            let mut counts = Tally::default();
             for &(_, path) in ends {
-                counts.add(&self.aggregate.counts[path as usize]);
+                counts.add(&self.aggregate.counts.get(path as usize));
             }
             Stack { counts, stacks: self, ends }
         })

@@ -3,7 +3,8 @@
 //! At level L, a block with s samples is tracked with probability s/2^L, to the next
 //! power of two, and each of its samples then counts that much more. So a block of any
 //! size stands for about 2^L samples: one of 2^L and more is always tracked, and no
-//! single one decides an estimate. A hash of the id chooses.
+//! single one decides an estimate. A hash of the id chooses. If there are several rates,
+//! s is how many samples of the highest its samples stand for.
 
 /// Whether a block is tracked at this level. What is tracked at one level is
 /// tracked at those below.

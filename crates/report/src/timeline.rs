@@ -4,6 +4,8 @@
 //! joined in pairs, so that a trace of any length fits, and its length need not be
 //! known.
 
+use crate::estimate::Sampled;
+
 /// The most buckets.
 pub(crate) const BUCKETS: usize = 1024;
 
@@ -15,7 +17,7 @@ pub struct Bucket {
     /// The largest number of live samples in it.
     pub most_live: u64,
     /// The number of live samples at its end.
-    pub live: u64,
+    pub live: Sampled,
 }
 
 /// Buckets of equal width, from the start of the trace.
@@ -73,8 +75,8 @@ impl Timeline {
             self.halve();
         }
         let index = (time >> self.shift) as usize;
-        let live = self.buckets.last().map_or(0, |bucket| bucket.live);
-        let quiet = Bucket { allocated: 0, most_live: live, live };
+        let live = self.buckets.last().map(|bucket| bucket.live).unwrap_or_default();
+        let quiet = Bucket { allocated: 0, most_live: live.count, live };
         if index >= self.buckets.len() {
             self.buckets.resize(index + 1, quiet);
         }
@@ -85,9 +87,9 @@ impl Timeline {
     fn halve(&mut self) {
         self.shift += 1;
         let pairs = self.buckets.chunks(2).map(|pair| Bucket {
-            allocated: pair.iter().map(|bucket| bucket.allocated).sum(),
+            allocated: pair.iter().fold(0, |sum, bucket| bucket.allocated.saturating_add(sum)),
             most_live: pair.iter().map(|bucket| bucket.most_live).max().unwrap_or(0),
-            live: pair.last().map_or(0, |bucket| bucket.live),
+            live: pair.last().map(|bucket| bucket.live).unwrap_or_default(),
         });
         self.buckets = pairs.collect();
     }
@@ -149,7 +151,7 @@ mod tests {
         for step in 0..5000_u64 {
             let bucket = line.at(step * step);
             bucket.allocated += 1;
-            bucket.live = step;
+            bucket.live = Sampled { count: step, variance: 2 * step };
             bucket.most_live = bucket.most_live.max(step);
         }
         assert!(line.buckets().len() <= BUCKETS);
@@ -158,7 +160,8 @@ mod tests {
         for (index, bucket) in line.buckets().iter().enumerate() {
             let end = (index as u64 + 1) * line.width();
             let last = (0..5000_u64).rev().find(|step| step * step < end).unwrap();
-            assert_eq!((bucket.live, bucket.most_live), (last, last), "bucket {index}");
+            let found = (bucket.live.count, bucket.live.variance, bucket.most_live);
+            assert_eq!(found, (last, 2 * last, last), "bucket {index}");
         }
     }
 }

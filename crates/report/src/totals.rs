@@ -9,7 +9,8 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
-use crate::estimate::Estimate;
+use crate::counts::{Counts, Tallies};
+use crate::estimate::{Estimate, Sampled};
 use crate::library_runs::library_parts;
 use crate::paths::{Node, ROOT};
 use crate::rows::{By, Site, Sites};
@@ -43,16 +44,16 @@ pub struct FileLines {
 /// What one of these sites has in total.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SiteTotal {
-    /// Samples of the metric.
-    pub samples: u64,
-    /// Of these, the ones that were carried over from one file to the next.
-    carried: u64,
+    /// What it has of the metric.
+    pub samples: Sampled,
+    /// Of these, what was carried over from one file to the next.
+    carried: Sampled,
 }
 
 impl SiteTotal {
     /// Samples of which none were carried over.
-    pub fn of_samples(samples: u64) -> SiteTotal {
-        SiteTotal { samples, carried: 0 }
+    pub fn of_samples(samples: Sampled) -> SiteTotal {
+        SiteTotal { samples, carried: Sampled::default() }
     }
 }
 
@@ -139,20 +140,37 @@ impl Occurrences {
     /// The total of each site, by its number. `aggregate` is the one that these were made of,
     /// or a selection from its table of blocks with whole stacks.
     pub fn totals(&self, aggregate: &Aggregate, metric: Metric) -> Vec<SiteTotal> {
-        let samples = self.sums(aggregate, |path| metric.samples(&aggregate.counts[path]));
+        let samples = self.sampled(aggregate, |counts| metric.samples(counts));
         let carried = match aggregate.is_carried_over() {
-            true => self.sums(aggregate, |path| aggregate.counts[path].carried),
-            false => vec![0; samples.len()],
+            true => self.sampled(aggregate, |counts| counts.carried),
+            false => vec![Sampled::default(); samples.len()],
         };
         let total = |(samples, carried)| SiteTotal { samples, carried };
         samples.into_iter().zip(carried).map(total).collect()
     }
 
-    fn sums(&self, aggregate: &Aggregate, of_path: impl Fn(usize) -> u64) -> Vec<u64> {
+    /// The sums of each site with their variances.
+    fn sampled(&self, aggregate: &Aggregate, of_path: impl Fn(&Counts) -> u64) -> Vec<Sampled> {
+        let Tallies { counts, variances, .. } = &aggregate.counts;
+        let counts = self.sums(aggregate, counts, &of_path);
+        let variances = match aggregate.counts.are_mixed() {
+            true => self.sums(aggregate, variances, &of_path),
+            false => vec![0; counts.len()],
+        };
+        let sampled = |(count, variance)| Sampled { count, variance };
+        counts.into_iter().zip(variances).map(sampled).collect()
+    }
+
+    fn sums(
+        &self,
+        aggregate: &Aggregate,
+        counts: &[Counts],
+        of_path: impl Fn(&Counts) -> u64,
+    ) -> Vec<u64> {
         let mut weights = vec![0_u64; aggregate.paths.len()];
-        for path in 0..aggregate.counts.len() {
+        for (path, counts) in counts.iter().enumerate() {
             let weight = &mut weights[aggregate.paths.node(path as u32) as usize];
-            *weight = weight.saturating_add(of_path(path));
+            *weight = weight.saturating_add(of_path(counts));
         }
         // The number of a parent is below those of its children.
         for node in (1..weights.len()).rev() {

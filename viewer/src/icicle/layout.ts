@@ -142,15 +142,19 @@ export class Layout {
   }
 }
 
-/** The size of so many samples of a tree, with its standard error. */
-export function sizeOf(tree: Tree, samples: number): { bytes: number; error: number | null } {
+/** The size of so many samples of a tree, with its standard error: `known`, if the trace has several rates. */
+export function sizeOf(tree: Tree, samples: number, known?: number): { bytes: number; error: number | null } {
   const { a, b } = tree.error_of;
-  const error = a === null ? null : Math.sqrt(Math.max(0, a * samples + b * samples * samples));
+  const error = known ?? (a === null ? null : Math.sqrt(Math.max(0, a * samples + b * samples * samples)));
   return { bytes: samples * tree.scale, error };
 }
 
-export function sizeText(layout: Layout, samples: number): string {
-  const size = sizeOf(layout.tree, samples);
+/** The size of a cell, and of what is at it itself. */
+export const cellText = (layout: Layout, cell: number): string => sizeText(layout, layout.width[cell]!, layout.tree.cells.errors?.[cell]);
+export const selfText = (layout: Layout, cell: number): string => sizeText(layout, layout.tree.cells.self[cell]!, layout.tree.cells.self_errors?.[cell]);
+
+export function sizeText(layout: Layout, samples: number, known?: number): string {
+  const size = sizeOf(layout.tree, samples, known);
   const error = relative(size);
   return error === null ? `at most ${bytes(size.bytes)}` : `${bytes(size.bytes)} ± ${percent(error)}`;
 }

@@ -100,6 +100,12 @@ function noisyBelow(layout: Layout): number {
   return rest > 0 && a !== null ? a / rest : Infinity;
 }
 
+function isNoisy(layout: Layout, cell: number, below: number): boolean {
+  const samples = layout.width[cell]!;
+  const error = layout.tree.cells.errors?.[cell];
+  return error === undefined ? samples < below : error > NOISY * samples * layout.tree.scale;
+}
+
 export function paint(context: CanvasRenderingContext2D, layout: Layout, screen: Screen, colours: Colours, matches: Uint8Array | null): void {
   const { palette } = colours;
   const noisy = noisyBelow(layout);
@@ -174,7 +180,7 @@ function cellAt(context: CanvasRenderingContext2D, layout: Layout, cell: number,
   context.fillStyle = layout.isJoined(cell) && cell > 0 ? palette.joined : colours.cell(cell);
   if (dim) context.globalAlpha = 0.35;
   context.fillRect(box.x, box.y, width, ROW - 1);
-  if (layout.width[cell]! < box.noisy && width > 2 && !layout.isJoined(cell)) {
+  if (isNoisy(layout, cell, box.noisy) && width > 2 && !layout.isJoined(cell)) {
     context.fillStyle = hatch(context, palette.hatch);
     context.fillRect(box.x, box.y, width, ROW - 1);
   }

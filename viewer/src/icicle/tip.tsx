@@ -3,7 +3,7 @@
 import { parts } from "../text/sites";
 import { count, grouped, percent } from "../text/units";
 import type { IcicleProps } from "./icicle";
-import { sizeText, type Layout } from "./layout";
+import { cellText, selfText, sizeText, type Layout } from "./layout";
 
 /** How much a search finds, if the widths say so. */
 export function foundSize(layout: Layout, size: number, { more, measure }: IcicleProps): string {
@@ -14,10 +14,13 @@ export function foundSize(layout: Layout, size: number, { more, measure }: Icicl
 /** What is said about a cell. */
 export function detail(layout: Layout, cell: number, more: IcicleProps["more"] | undefined): string[] {
   const samples = layout.width[cell]!;
-  const self = layout.tree.cells.self[cell]!;
+  const { self: selves, errors } = layout.tree.cells;
+  const self = selves[cell]!;
+  // Of several rates, a count is no number of samples.
+  const basis = errors ? "" : ` · ${count(samples, "sample", "samples")}`;
   return more?.(layout, cell) ?? [
-    `${sizeText(layout, samples)} · ${percent(samples / (layout.tree.total.samples || 1))} of the total · ${count(samples, "sample", "samples")}`,
-    ...(self > 0 && layout.firstChild[cell]! >= 0 ? [`itself ${sizeText(layout, self)}`] : []),
+    `${cellText(layout, cell)} · ${percent(samples / (layout.tree.total.samples || 1))} of the total${basis}`,
+    ...(self > 0 && layout.firstChild[cell]! >= 0 ? [`itself ${selfText(layout, cell)}`] : []),
   ];
 }
 

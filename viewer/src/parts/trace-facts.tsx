@@ -20,7 +20,9 @@ function factsOf(info: Info): [string, string][] {
     ["process", String(info.pid)],
     ["started", momentText(info.start_us)],
     [grows.value ? "lasts so far" : "lasted", `${shortDuration(info.duration_us)} (${grouped(info.duration_us)} µs)`],
-    ["sampling rate", `${info.sample_rate}, one word in ${grouped(1 / Math.max(info.sample_rate, 1e-18))}`],
+    info.sample_rates
+      ? ["sampling rates", `${info.sample_rates.join(", ")}: each block counts by its own`]
+      : ["sampling rate", `${info.sample_rate}, one word in ${grouped(1 / Math.max(info.sample_rate, 1e-18))}`],
     ["word", `${8 * info.word_bytes} bits`],
     ["runtime's parameters", info.runtime_params.replaceAll(",", ", ") || "none"],
     ["context", info.context || null],

@@ -46,6 +46,11 @@ export type Cells = { parent: Array<number>,
  */
 site: Array<number>, samples: Array<number>, self: Array<number>, 
 /**
+ * If the trace has several rates, and no error follows from a number of samples: the standard error of
+ * each cell in bytes, and of what is at it itself.
+ */
+errors?: Array<number>, self_errors?: Array<number>, 
+/**
  * How many cells are joined; 1 for others.
  */
 count: Array<number>, repeats: Array<number>, };
@@ -388,7 +393,15 @@ complete: boolean,
  */
 samples_missing: number, };
 
-export type Info = { name: string, executable: string, host: string, pid: number, start_us: number, runtime_params: string, context: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, cut_short: string | null, call_paths: number, 
+export type Info = { name: string, executable: string, host: string, pid: number, start_us: number, runtime_params: string, context: string, 
+/**
+ * Of several rates, the lowest.
+ */
+sample_rate: number, 
+/**
+ * All of them, if there are several.
+ */
+sample_rates?: Array<number>, word_bytes: number, duration_us: number, events: number, cut_short: string | null, call_paths: number, 
 /**
  * The files that it was read from; absent while it is written.
  */
@@ -516,7 +529,16 @@ error: number | null, };
 /**
  * Everything that is shown. The field names are those of the JSON.
  */
-export type ReportFigures = { trace: string, executable: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, 
+export type ReportFigures = { trace: string, executable: string, 
+/**
+ * Of several rates, the lowest.
+ */
+sample_rate: number, 
+/**
+ * The rates at which blocks were sampled, from the lowest to the highest, if there are several. Every
+ * figure is exact over them.
+ */
+sample_rates?: Array<number>, word_bytes: number, duration_us: number, events: number, 
 /**
  * Why the end of the trace is missing, and until when it covers the program.
  */
@@ -798,7 +820,8 @@ export type StackedRows = { by: string,
 rows: Array<[string, number]>, };
 
 /**
- * Samples, and the size they stand for.
+ * Samples, and the size they stand for. Of several rates, as many samples as have the same relative error
+ * at one rate.
  */
 export type Sum = { samples: number, bytes: number, 
 /**
@@ -898,11 +921,11 @@ live_young: Size, promotion: Part, median_lifetime: Lifetime | null, ninth_decil
 
 export type TreeAnswer = { total: Sum, focus_total: Sum, sites: Array<Site>, cells: Cells, depth: number, 
 /**
- * The standard error of `samples` is √(a·samples + b·samples²) bytes.
+ * The standard error of `samples` is √(a·samples + b·samples²) bytes; of several rates, at most that.
  */
 error_of: ErrorOf, 
 /**
- * Bytes for each sample.
+ * Bytes for each of `samples`, which are a count that is no number of samples if the trace has several rates.
  */
 scale: number, 
 /**

@@ -1,7 +1,7 @@
 // Tables as comma-separated values, with the columns of `heaptap report --csv` where they mean the same.
 
 import type { HotFragment, RowTable, SiteFrame, Sum, TableRow } from "../query/types";
-import type { Layout } from "../icicle/layout";
+import { sizeOf, type Layout } from "../icicle/layout";
 
 type Cell = string | number | null | undefined;
 
@@ -43,17 +43,20 @@ function tableCells(row: TableRow, sites: SiteFrame): Cell[] {
  */
 export function treeCsv(layout: Layout, root: number): string {
   const { tree } = layout;
-  const { a, b } = tree.error_of;
-  const size = (samples: number): Cell[] => [samples, samples * tree.scale, a === null ? null : Math.sqrt(a * samples + b * samples * samples)];
+  const size = (samples: number, known?: number): Cell[] => {
+    const { bytes, error } = sizeOf(tree, samples, known);
+    // Of several rates, a count is no number of samples.
+    return [known === undefined ? samples : null, bytes, error];
+  };
   const rows: Cell[][] = [];
   for (let cell = root; cell < layout.count; cell++) {
     // The subtree is over where a cell has a parent before it.
     if (cell > root && layout.parent(cell) < root) break;
     const site = cell === 0 || layout.isJoined(cell) ? { name: layout.name(cell) } : layout.site(cell);
-    const { self, repeats, count } = tree.cells;
+    const { self, repeats, count, errors, self_errors } = tree.cells;
     rows.push([
       cell - root, cell === root ? "" : layout.parent(cell) - root, layout.depth[cell]! - layout.depth[root]!, site.name, site.file ?? "", site.line ?? "",
-      ...size(layout.width[cell]!), ...size(self[cell] ?? 0), repeats[cell], count[cell],
+      ...size(layout.width[cell]!, errors?.[cell]), ...size(self[cell] ?? 0, self_errors?.[cell]), repeats[cell], count[cell],
     ]);
   }
   return csv(["row", "parent", "depth", "name", "file", "line", "samples", "bytes", "error", "self_samples", "self_bytes", "self_error", "repeats", "frames"], rows);

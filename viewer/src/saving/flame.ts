@@ -1,7 +1,7 @@
 // The flame as a picture, as a table and as one call path.
 
 import type { Site, Tree } from "../query/types";
-import { FRAMES, Layout, sizeText } from "../icicle/layout";
+import { cellText, FRAMES, Layout } from "../icicle/layout";
 import { paint, ROW } from "../icicle/paint";
 import { search } from "../icicle/search";
 import { label } from "../text/sites";
@@ -59,7 +59,7 @@ export function stackText({ tree, focus, selected, title }: Flame): string {
   for (let cell = layout.find(selected); cell > 0; cell = layout.parent(cell)) cells.push(cell);
   const sized = cells.reverse().map((cell) => {
     const samples = layout.width[cell]!;
-    return `${label(layout.site(cell))}  ${sizeText(layout, samples)}, ${percent(samples / (tree.total.samples || 1))}`;
+    return `${label(layout.site(cell))}  ${cellText(layout, cell)}, ${percent(samples / (tree.total.samples || 1))}`;
   });
   return [title, ...focus.map(label), ...sized, ""].join("\n");
 }

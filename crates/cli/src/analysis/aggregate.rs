@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use heaptap_report::figures::TraceFigures;
 use heaptap_report::{Aggregate, BlockTable, Lifespans, Options, Span};
-use heaptap_trace::{EventSource, LocationTable, TraceInfo};
+use heaptap_trace::{Event, EventSource, LocationTable, TraceInfo};
 
 use crate::analysis::parallel::ParallelAggregator;
 use crate::analysis::several::{Findings, TracePart, TraceSet};
@@ -130,13 +130,17 @@ impl AggregatedTrace {
         let span = options.selection.lifetime;
         if !span.is_all() {
             let mut found = Lifespans::new(span);
-            traces.merge(&mut found, Lifespans::event, Lifespans::end_trace)?;
+            let event = |found: &mut Lifespans, event: &Event<'_>, table: &LocationTable, _| {
+                found.event(event, table);
+            };
+            traces.merge(&mut found, event, Lifespans::end_trace)?;
             options.lifespans = Some(finished(found, &name)?);
         }
+        options.rates = traces.rates().clone();
         let mut aggregator = ParallelAggregator::new(traces.info(), options);
         let merged = traces.merge(
             &mut aggregator,
-            ParallelAggregator::event,
+            ParallelAggregator::event_at,
             ParallelAggregator::end_trace,
         )?;
         let (aggregate, blocks) = aggregator.finish_with_blocks();

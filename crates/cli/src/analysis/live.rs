@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use heaptap_report::{Aggregator, Options};
-use heaptap_trace::{CutReason, Event, EventSource, LocationTable, Losses, TraceInfo};
+use heaptap_report::{Aggregator, Options, Rates};
+use heaptap_trace::{CutReason, Event, EventKind, EventSource, LocationTable, Losses, TraceInfo};
 
-use crate::analysis::leveller::Leveller;
 use crate::analysis::live_series::{LiveSeries, NextPart};
 use crate::analysis::several::TraceSet;
 use crate::analysis::so_far::FiguresSoFar;
@@ -39,8 +38,8 @@ pub(crate) struct LiveAggregation {
     /// How often another trace took the place of this one.
     replaced: u32,
     lag: Lag,
-    /// The lowest rate in the series, as far as it is known.
-    lowest_rate: f64,
+    /// The rates in the series, as far as they are known.
+    rates: Vec<f64>,
     /// The bytes that were read of parts before.
     bytes_before: u64,
 }
@@ -72,6 +71,7 @@ impl Lag {
 struct ReadSoFar {
     info: TraceInfo,
     aggregator: Aggregator,
+    rates: Rates,
     /// If it is one.
     series: Option<LiveSeries>,
     /// The domain of the first event.
@@ -86,10 +86,17 @@ struct ReadSoFar {
 }
 
 impl ReadSoFar {
-    fn new(info: TraceInfo, series: Option<LiveSeries>, options: &Options) -> ReadSoFar {
+    fn new(
+        info: TraceInfo,
+        series: Option<LiveSeries>,
+        rates: Rates,
+        options: &Options,
+    ) -> ReadSoFar {
+        let options = Options { rates: rates.clone(), ..options.clone() };
         ReadSoFar {
-            aggregator: Aggregator::new(&info, options.clone()),
+            aggregator: Aggregator::new(&info, options),
             info,
+            rates,
             series,
             domain: None,
             several_domains: false,
@@ -99,31 +106,27 @@ impl ReadSoFar {
         }
     }
 
-    /// Counts an event.
-    fn count(&mut self, event: &Event<'_>, table: &LocationTable) {
+    /// Counts an event. `rate` is the number of the one at which its block was sampled.
+    fn count(&mut self, event: &Event<'_>, table: &LocationTable, rate: u32) {
         self.several_domains |= *self.domain.get_or_insert(event.domain) != event.domain;
         self.latest = self.latest.max(event.time.saturating_sub(self.info.start_time));
-        self.aggregator.event(event, table);
+        self.aggregator.event_at(event, table, rate);
     }
 
     /// Counts what a series has, up to an event of the trace that is being read; without one, all
-    /// that its sidecar has. Samples are brought to the rate of the figures: if one has a lower rate,
-    /// that is returned.
+    /// that its sidecar has. If a block was sampled at a rate that is not known, that is returned.
     fn count_series(
         &mut self,
         next: Option<(&Event<'_>, &LocationTable)>,
         changed: &mut bool,
     ) -> io::Result<Option<f64>> {
         let Some(mut series) = self.series.take() else { return Ok(None) };
-        let common = self.info.sample_rate;
-        let (leveller, mut lower) = (Leveller::new(common), None);
+        let mut unknown = None;
         let mut take = |event: &Event<'_>, table: &LocationTable, rate: f64| {
             *changed = true;
-            if rate < lower.unwrap_or(common) {
-                lower = Some(rate);
-            }
-            if let Some(event) = leveller.at_common_rate(*event, rate) {
-                self.count(&event, table);
+            match self.rate_number(event, rate) {
+                Some(number) => self.count(event, table, number),
+                None => unknown = Some(rate),
             }
         };
         let counted = match next {
@@ -131,16 +134,29 @@ impl ReadSoFar {
             None => series.rest(&mut take),
         };
         self.series = Some(series);
-        counted.map(|()| lower)
+        counted.map(|()| unknown)
     }
+
+    fn rate_number(&self, event: &Event<'_>, rate: f64) -> Option<u32> {
+        let is_sampled = matches!(event.kind, EventKind::Alloc(block) if block.samples > 0);
+        let is_only_one = !self.rates.are_several() && rate == self.info.sample_rate;
+        if is_sampled && !is_only_one { self.rates.number(rate) } else { Some(0) }
+    }
+}
+
+/// These rates, of a trace to which more is added: up to 2⁴⁰ words of them fit their units.
+fn rates_to_come(rates: &[f64]) -> Rates {
+    const WORDS: f64 = (1_u64 << 40) as f64;
+    let samples = |rate: f64| (WORDS / rates.len() as f64 * rate) as u64;
+    Rates::of(rates.iter().map(|&rate| (rate, samples(rate))))
 }
 
 impl LiveAggregation {
     pub(crate) fn new(trace: LiveTrace, options: Options) -> LiveAggregation {
         let (state, lag) = (LiveState::Waiting, Lag::default());
-        let (lowest_rate, bytes_before) = (1.0, 0);
+        let (rates, bytes_before) = (Vec::new(), 0);
         let read = None;
-        LiveAggregation { trace, options, read, state, replaced: 0, lag, lowest_rate, bytes_before }
+        LiveAggregation { trace, options, read, state, replaced: 0, lag, rates, bytes_before }
     }
 
     /// Reads what is written so far, for at most this long. Returns whether anything
@@ -177,20 +193,20 @@ impl LiveAggregation {
             // Nothing is there yet, unless the trace was replaced.
             return self.trace.poll(&mut |_, _| ControlFlow::Break(()));
         };
-        let (mut events, mut oldest, mut lower, mut failed) = (0, None, None, None);
+        let (mut events, mut oldest, mut unknown, mut failed) = (0, None, None, None);
         let state = self.trace.poll(&mut |event, table| {
             *changed = true;
             oldest = Some(oldest.map_or(event.time, |oldest: u64| oldest.min(event.time)));
             if read.series.is_none() {
-                read.count(event, table);
+                read.count(event, table, 0);
             } else {
                 match read.count_series(Some((event, table)), changed) {
-                    Ok(rate) => lower = rate.or(lower),
+                    Ok(rate) => unknown = rate.or(unknown),
                     Err(error) => failed = Some(error),
                 }
             }
             events += 1;
-            if lower.is_some()
+            if unknown.is_some()
                 || failed.is_some()
                 || events % EVENTS_PER_LOOK == 0 && Instant::now() >= until
             {
@@ -200,7 +216,7 @@ impl LiveAggregation {
         })?;
         if read.series.is_some() && matches!(state, LiveState::Waiting | LiveState::Ended) {
             match read.count_series(None, changed) {
-                Ok(rate) => lower = rate.or(lower),
+                Ok(rate) => unknown = rate.or(unknown),
                 Err(error) => failed = Some(error),
             }
         }
@@ -208,8 +224,8 @@ impl LiveAggregation {
         if let Some(error) = failed {
             return Err(Failure::Trouble(format!("{}: its sidecar: {error}", self.name())));
         }
-        match lower {
-            Some(rate) => self.begin_again_at(rate),
+        match unknown {
+            Some(rate) => self.begin_again_with(rate),
             None => self.go_on_in_series(state),
         }
     }
@@ -223,18 +239,23 @@ impl LiveAggregation {
             Some(path) => LiveSeries::from(path).unwrap_or_default(),
             None => None,
         };
-        if series.is_some() {
-            info.sample_rate = info.sample_rate.min(self.lowest_rate);
-        }
+        let rates = match &series {
+            Some(series) => {
+                self.rates.extend(series.rates());
+                rates_to_come(&self.rates)
+            }
+            None => Rates::default(),
+        };
+        info.sample_rate = rates.all().first().copied().unwrap_or(info.sample_rate);
         self.bytes_before = 0;
-        self.read = Some(ReadSoFar::new(info, series, &self.options));
+        self.read = Some(ReadSoFar::new(info, series, rates, &self.options));
         Ok(true)
     }
 
-    /// The series has samples of a lower rate, to which all others are to be brought: it is read
-    /// again, from the first of its parts that is still there.
-    fn begin_again_at(&mut self, rate: f64) -> Result<LiveState, Failure> {
-        self.lowest_rate = rate;
+    /// The series has samples of a rate that was not known when it was read first: it is read again, from
+    /// the first of its parts that is still there.
+    fn begin_again_with(&mut self, rate: f64) -> Result<LiveState, Failure> {
+        self.rates.push(rate);
         let parts = self.read.as_ref().and_then(|read| read.series.as_ref()).map(LiveSeries::parts);
         let first = parts.unwrap_or_default().iter().find(|part| part.is_file()).cloned();
         if let Some(first) = first {
@@ -316,9 +337,10 @@ impl LiveAggregation {
             let options = self.options.clone();
             let sorted = Arc::new(Watch::default()).during(|| {
                 let traces = TraceSet::survey(&files)?;
+                let options = Options { rates: traces.rates().clone(), ..options };
                 let mut aggregator = Aggregator::new(traces.info(), options);
                 let merged =
-                    traces.merge(&mut aggregator, Aggregator::event, Aggregator::end_trace)?;
+                    traces.merge(&mut aggregator, Aggregator::event_at, Aggregator::end_trace)?;
                 Ok::<_, Failure>((traces.info().clone(), aggregator, merged))
             });
             let (info, aggregator, merged) = sorted?;

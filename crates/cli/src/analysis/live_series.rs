@@ -67,6 +67,22 @@ impl LiveSeries {
         Some(if follows { NextPart::Follows(next.trace) } else { NextPart::Later(next.trace) })
     }
 
+    /// The rates of all parts that are there by now.
+    pub(super) fn rates(&self) -> Vec<f64> {
+        let Some(part) = self.parts.last() else { return Vec::new() };
+        let parts = PartOnDisk::all_in(directory_of(part));
+        let ours = parts.iter().filter(|part| part.head.series == self.head.series);
+        let of = |part: &PartOnDisk| {
+            let sidecar = File::open(series_name(part.trace.as_os_str()))?;
+            SeriesSummary::of(&mut SeriesReader::new(BufReader::new(sidecar))?)
+        };
+        let rates = ours.flat_map(|part| {
+            let others = of(part).map_or_else(|_| Vec::new(), |summary| summary.rates);
+            others.into_iter().chain([part.head.rate])
+        });
+        rates.collect()
+    }
+
     /// The parts that were read.
     pub(super) fn parts(&self) -> &[PathBuf] {
         &self.parts

@@ -11,7 +11,6 @@ pub(crate) mod continued;
 pub(crate) mod filters;
 mod gzip;
 pub(crate) mod heap;
-mod leveller;
 pub(crate) mod live;
 pub(crate) mod live_series;
 pub(crate) mod ocaml_types;

@@ -59,10 +59,16 @@ impl ParallelAggregator {
     /// Takes the next event, in the order of time.
     #[inline]
     pub(crate) fn event(&mut self, event: &Event<'_>, table: &LocationTable) {
+        self.event_at(event, table, 0);
+    }
+
+    /// The same of a trace with several rates, where the last block was sampled at the one with this number.
+    #[inline]
+    pub(crate) fn event_at(&mut self, event: &Event<'_>, table: &LocationTable, rate: u32) {
         match &mut self.stage {
-            Stage::Two(two) => two.event(event, table),
+            Stage::Two(two) => two.event(event, table, rate),
             Stage::One(aggregator, alone) => {
-                aggregator.event(event, table);
+                aggregator.event_at(event, table, rate);
                 *alone -= 1;
                 if *alone == 0 {
                     self.start_second();
@@ -197,12 +203,12 @@ impl TwoThreads {
     }
 
     #[inline]
-    fn event(&mut self, event: &Event<'_>, table: &LocationTable) {
+    fn event(&mut self, event: &Event<'_>, table: &LocationTable, rate: u32) {
         if let Some(moves) = self.resolver.make_room(event) {
             self.send_batch();
             self.counter.send(Work::MovePaths(moves));
         }
-        self.batch.push(self.resolver.resolve(event, table));
+        self.batch.push(self.resolver.resolve_at(event, table, rate));
         if self.batch.len() >= BATCH {
             self.send_batch();
         }

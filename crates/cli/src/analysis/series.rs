@@ -72,11 +72,15 @@ impl SeriesPart {
         Ok(Box::new(PartSource::new(trace, sidecar, self.summary.first_id, self.is_first)))
     }
 
-    /// The lowest rate at which a block was sampled that this part is read for.
-    fn lowest_rate(&self) -> f64 {
-        let others = self.is_first || self.summary.strays > 0;
-        let others = if others { &self.summary.rates[..] } else { &[] };
-        others.iter().copied().fold(self.head.rate, f64::min)
+    /// The rates of blocks that are in the sidecar and not in the trace, and are read, with their samples.
+    pub(super) fn samples_by_rate(&self) -> Vec<(f64, u64)> {
+        let SeriesSummary { rates, base_samples, stray_samples, .. } = &self.summary;
+        let of_base = if self.is_first { &base_samples[..] } else { &[] };
+        let samples = |of: &[u64]| -> Vec<(f64, u64)> {
+            let pairs = rates.iter().copied().zip(of.iter().copied());
+            pairs.filter(|&(_, samples)| samples > 0).collect()
+        };
+        [samples(of_base), samples(stray_samples)].concat()
     }
 
     /// What is not known because of what the sidecar lacks.
@@ -170,11 +174,4 @@ fn following(mut parts: Vec<Survey>, findings: &mut Findings) -> Vec<Survey> {
         }
     }
     parts
-}
-
-/// The rate to which all samples of parts of a series are brought; `None` if there is none.
-pub(super) fn common_rate(surveys: &[Survey]) -> Option<f64> {
-    let rates =
-        surveys.iter().filter_map(|survey| survey.part.as_ref().map(SeriesPart::lowest_rate));
-    rates.reduce(f64::min)
 }

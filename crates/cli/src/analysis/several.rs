@@ -10,15 +10,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use heaptap_report::TraceEnding;
+use heaptap_report::{MOST_RATES, Rates, TraceEnding};
 use heaptap_trace::{
-    CutShort, Event, LocationTable, MergeError, MergedItem, MergedTraces, Mismatch, TraceExtent,
-    TraceInfo,
+    CutShort, Event, EventKind, LocationTable, MergeError, MergedItem, MergedTraces, Mismatch,
+    TraceExtent, TraceInfo,
 };
 
 use crate::analysis::continued::{TraceSpan, continued};
-use crate::analysis::leveller::Leveller;
-use crate::analysis::series::{SeriesPart, common_rate, in_series};
+use crate::analysis::series::{SeriesPart, in_series};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, Order, outcome_in_reports};
@@ -41,6 +40,8 @@ pub(super) struct Survey {
     input: Input,
     pub(super) info: TraceInfo,
     pub(super) extent: TraceExtent,
+    /// Samples in the file.
+    samples: u64,
     /// What makes it a part of a series.
     pub(super) part: Option<SeriesPart>,
     /// The order in which its events come in the order of time.
@@ -58,6 +59,8 @@ pub(crate) struct TraceSet {
     /// How each of them ends.
     endings: Vec<TraceEnding>,
     info: TraceInfo,
+    /// The rates at which their blocks were sampled, if these are several.
+    rates: Rates,
     findings: Findings,
     progress: Rc<Progress>,
 }
@@ -114,14 +117,17 @@ impl TraceSet {
             }
         }
         let surveys = in_series(surveys, &mut findings);
-        let common = common_rate(&surveys);
-        let infos: Vec<TraceInfo> = surveys.iter().map(|survey| survey.info_at(common)).collect();
-        let merged = TraceInfo::merged(&infos);
+        let merged = TraceInfo::merged(surveys.iter().map(|survey| &survey.info));
         let Some(mut info) = merged.map_err(|mismatch| cannot_merge(mismatch, &surveys))? else {
             progress.clear();
             findings.report();
             return Err(Failure::Trouble("none of the traces can be read".to_owned()));
         };
+        let rates = Rates::of(surveys.iter().flat_map(Survey::samples_by_rate));
+        if rates.all().len() > MOST_RATES as usize {
+            return Err(Failure::Trouble("the traces have too many sampling rates".to_owned()));
+        }
+        info.sample_rate = rates.all().first().copied().unwrap_or(info.sample_rate);
         info.executable = programs(&surveys).into_bytes();
         let mut endings = continued(&surveys.iter().map(Survey::span).collect::<Vec<_>>());
         for (ending, survey) in endings.iter_mut().zip(&surveys) {
@@ -131,11 +137,16 @@ impl TraceSet {
             }
         }
         findings.add(carried_over(&surveys, &endings).into_iter().collect(), Verdict::Sound);
-        Ok(TraceSet { surveys: surveys.into(), endings, info, findings, progress })
+        Ok(TraceSet { surveys: surveys.into(), endings, info, rates, findings, progress })
     }
 
     pub(crate) fn info(&self) -> &TraceInfo {
         &self.info
+    }
+
+    /// The rates at which blocks were sampled, if these are several.
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.rates
     }
 
     /// Each of them.
@@ -152,12 +163,12 @@ impl TraceSet {
         format!("{}{more} ({} traces)", names.join(", "), self.surveys.len())
     }
 
-    /// Passes every event to `state` in the order of time, and the ids of each trace that
-    /// ends before the last one does.
+    /// Passes every event to `state` in the order of time, with the number of the rate at which the last
+    /// block of its trace was sampled, and the ids of each trace that ends before the last one does.
     pub(crate) fn merge<S>(
         &self,
         state: &mut S,
-        event: impl Fn(&mut S, &Event<'_>, &LocationTable),
+        event: impl Fn(&mut S, &Event<'_>, &LocationTable, u32),
         end: impl Fn(&mut S, Range<u64>, TraceEnding),
     ) -> Result<MergedTraces<'static>, Failure> {
         let extents: Vec<TraceExtent> = self.surveys.iter().map(|survey| survey.extent).collect();
@@ -171,21 +182,33 @@ impl TraceSet {
             }
         };
         let failed = |error| self.failure(error);
-        let leveller = Leveller::new(self.info.sample_rate);
         let mut merged =
             MergedTraces::new(self.info.clone(), &extents, Box::new(open)).map_err(failed)?;
         while let Some(item) = merged.next_item().map_err(failed)? {
             match item {
                 MergedItem::Event(next, table, rate) => {
-                    if let Some(next) = leveller.at_common_rate(next, rate) {
-                        event(state, &next, table);
-                    }
+                    event(state, &next, table, self.rate_number(&next, rate)?);
                 }
                 MergedItem::End { trace, ids } => end(state, ids, self.endings[trace]),
             }
         }
         self.progress.clear();
         Ok(merged)
+    }
+
+    /// The number of the rate of an event.
+    fn rate_number(&self, event: &Event<'_>, rate: f64) -> Result<u32, Failure> {
+        match event.kind {
+            EventKind::Alloc(allocation) if allocation.samples > 0 => {}
+            _ => return Ok(0),
+        }
+        let is_only_one = !self.rates.are_several() && rate == self.info.sample_rate;
+        self.rates.number(rate).or(is_only_one.then_some(0)).ok_or_else(|| {
+            Failure::Trouble(format!(
+                "a trace has blocks that were sampled at {rate}, which it did not have when it was \
+                 read first; wait for its program to end, or copy it first"
+            ))
+        })
     }
 
     fn failure(&self, error: MergeError) -> Failure {
@@ -268,6 +291,7 @@ fn leave_out(failure: Failure, findings: &mut Findings) -> Result<(), Failure> {
 struct EventSurvey {
     lives: Lives,
     ids: u64,
+    samples: u64,
     last_time: u64,
     domain: Option<u16>,
     order: Order,
@@ -278,6 +302,7 @@ impl EventSurvey {
         EventSurvey {
             lives: Lives::new(Lives::MEMORY),
             ids: 0,
+            samples: 0,
             last_time: 0,
             domain: None,
             order: Order::File,
@@ -290,6 +315,9 @@ impl EventSurvey {
         }
         self.lives.event(event);
         self.last_time = self.last_time.max(event.time);
+        if let EventKind::Alloc(allocation) = event.kind {
+            self.samples = self.samples.saturating_add(allocation.samples);
+        }
         if let Some(id) = event.kind.block_id() {
             self.ids = self.ids.max(id.saturating_add(1));
         }
@@ -308,6 +336,7 @@ impl Survey {
         let info = reader.info().clone();
         Ok(Survey {
             extent: TraceExtent { start_time: info.start_time, ids: state.ids, continues: false },
+            samples: state.samples,
             part: None,
             last_time: state.last_time.max(info.start_time),
             info,
@@ -329,13 +358,11 @@ impl Survey {
         Ok(self)
     }
 
-    /// What the trace says, if samples of a part of a series are brought to this rate.
-    fn info_at(&self, common: Option<f64>) -> TraceInfo {
-        let mut info = self.info.clone();
-        if let (Some(common), Some(_)) = (common, &self.part) {
-            info.sample_rate = common;
-        }
-        info
+    /// The rates at which its blocks were sampled, with the samples of each.
+    fn samples_by_rate(&self) -> Vec<(f64, u64)> {
+        let mut all = vec![(self.info.sample_rate, self.samples)];
+        all.extend(self.part.iter().flat_map(SeriesPart::samples_by_rate));
+        all
     }
 
     /// What messages call it.
@@ -369,19 +396,6 @@ fn carried_over(surveys: &[Survey], endings: &[TraceEnding]) -> Option<String> {
 
 fn cannot_merge(mismatch: Mismatch, surveys: &[Survey]) -> Failure {
     Failure::Trouble(match mismatch {
-        Mismatch::SampleRate(one, other) => {
-            let mut pair = [&surveys[one], &surveys[other]];
-            pair.sort_by(|one, other| one.info.sample_rate.total_cmp(&other.info.sample_rate));
-            let [low, high] = pair;
-            let (low_rate, high_rate) = (low.info.sample_rate, high.info.sample_rate);
-            format!(
-                "{} is sampled at {low_rate} and {} at {high_rate}: they cannot be added up; \
-                 first bring those of the higher rate to the lower: \
-                 heaptap thin FILE thinned.ctf --rate {low_rate}",
-                low.input.name(),
-                high.input.name(),
-            )
-        }
         Mismatch::WordSize(one, other) => {
             let [one, other] = [one, other].map(|index| &surveys[index]);
             format!(

@@ -9,7 +9,7 @@ use heaptap_trace::{Block, Format, Source, TraceInfo};
 use serde_json::Value;
 
 use crate::program::{Place, Run, command, heaptap, heaptap_reading};
-use crate::traces::{PID, RATE, START, Sources, Writer, real, trace_info, workload};
+use crate::traces::{PID, START, Sources, Writer, real, trace_info, workload};
 
 const ANALYSING: [&str; 5] = ["report", "leaks", "hot", "export --to folded", "export --to pprof"];
 
@@ -287,17 +287,88 @@ fn traces_that_cannot_be_added_up_are_refused() {
         place.file(name, &writer.finish())
     };
     let usual = of("usual.ctf", trace_info());
-    let often = of("often.ctf", TraceInfo { sample_rate: 0.5, ..trace_info() });
     let small = of("small.ctf", TraceInfo { word_size: 32, ..trace_info() });
     for call in ANALYSING {
-        let run = heaptap(call, &[&often, &usual]);
-        run.says(2, &["usual.ctf is sampled at 0.01 and ", "often.ctf at 0.5", "--rate 0.01"]);
         heaptap(call, &[&usual, &small]).says(2, &["usual.ctf has words of 64 bits", "small.ctf"]);
     }
-    // What the message proposes works.
-    let thinned = place.path("thinned.ctf");
-    heaptap(&format!("thin --rate {RATE} --seed 1"), &[&often, &thinned]).text(0);
-    heaptap("report", &[&thinned, &usual]).text(0);
+}
+
+/// Sizes and squared errors of the rows.
+fn sizes(report: &Value) -> BTreeMap<String, (f64, f64)> {
+    let mut sizes = BTreeMap::new();
+    for row in report["table"]["rows"].as_array().unwrap() {
+        let name = format!("{} {} {}", row["name"], row["file"], row["line"]);
+        let size: &mut (f64, f64) = sizes.entry(name).or_default();
+        size.0 += row["bytes"].as_f64().unwrap();
+        size.1 += row["error"].as_f64().unwrap().powi(2);
+    }
+    sizes
+}
+
+#[test]
+fn traces_of_several_rates_count_by_their_own() {
+    let place = Place::new();
+    let of = |name: &str, sample_rate: f64, pid: u64, samples: u64| {
+        let mut writer = Writer::of(Format::V2, &TraceInfo { sample_rate, pid, ..trace_info() });
+        for number in 0..200 {
+            let block = Block { length: 6 + samples, samples, source: Source::Minor };
+            // Some stacks are in one of the files only.
+            let id = writer.alloc(0, block, &[1, 2 + number % 5 + samples]);
+            if number % 3 == 0 {
+                writer.promote(0, id);
+            }
+            if number % 2 == 0 {
+                writer.collect(0, id);
+            }
+        }
+        place.file(name, &writer.finish())
+    };
+    let files =
+        [of("low.ctf", 1e-5, 1, 1), of("usual.ctf", 0.01, 2, 2), of("high.ctf", 0.75, 3, 4)];
+    let files = files.each_ref().map(|file| file.as_path());
+    let close = |one: f64, other: f64| (one - other).abs() <= 2e-5 * other.abs();
+    for options in
+        ["--by function", "--by location", "--by source", "--metric promoted", "--metric live"]
+    {
+        let call = format!("report --top 0 {options}");
+        let merged = json(&call, &files);
+        assert_eq!(merged["sample_rates"], serde_json::json!([1e-5, 0.01, 0.75]));
+        let mut expected: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+        for (name, (bytes, square)) in files.iter().flat_map(|file| sizes(&json(&call, &[file]))) {
+            let sum = expected.entry(name).or_default();
+            *sum = (sum.0 + bytes, sum.1 + square);
+        }
+        let found = sizes(&merged);
+        assert!(found.keys().eq(expected.keys()), "{options}");
+        for (name, (bytes, square)) in expected {
+            assert!(close(found[&name].0, bytes), "{options}, {name}: {} {bytes}", found[&name].0);
+            assert!(
+                close(found[&name].1, square),
+                "{options}, {name}: {} {square}",
+                found[&name].1
+            );
+        }
+        // Rows add up, and their errors.
+        let all =
+            sizes(&merged).values().fold((0.0, 0.0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+        let total = &merged["table"]["total"];
+        assert!(close(total["bytes"].as_f64().unwrap(), all.0), "{options}");
+        assert!(close(total["error"].as_f64().unwrap().powi(2), all.1), "{options}");
+    }
+    let text = heaptap("report", &files).text(0);
+    assert!(text.contains("0.00001, 0.01, 0.75: each block counts by its own"), "{text}");
+    for call in ANALYSING {
+        heaptap(call, &files).text(0);
+    }
+    // A low rate costs no precision where a high one was used.
+    let errors = json("report --top 0", &files);
+    let alone = json("report --top 0", &files[2..]);
+    let error = |report: &Value, name: &str| sizes(report).get(name).map(|size| size.1);
+    let common = sizes(&alone).into_keys().find(|name| error(&errors, name) == error(&alone, name));
+    let near = |name: &String| {
+        error(&errors, name).zip(error(&alone, name)).is_some_and(|(a, b)| close(a, b))
+    };
+    assert!(common.is_some() || sizes(&alone).keys().any(near), "{errors}");
 }
 
 #[test]

@@ -117,14 +117,13 @@ fn profile(
         let value = value(&stack.counts);
         (value != 0).then(|| Sample { stack_index, values: vec![value] })
     });
-    let scale = input.aggregate.scale();
     Profile {
         sample_type: Some(sample_type),
         samples: samples.collect(),
         time_unix_nano: input.nanos(0),
         duration_nano: input.aggregate.duration().saturating_mul(1000),
         period_type: Some(period_type),
-        period: (scale.word_bytes / scale.rate).round() as i64,
+        period: input.aggregate.sampling_period().round() as i64,
         profile_id: Vec::new(),
     }
 }

@@ -221,7 +221,7 @@ impl<W: Write + Send> BlockSink for BlockTables<W> {
         });
         self.block_count += 1;
         let word_bytes = u64::from(self.info.word_size / 8);
-        let scale = Scale { rate: self.info.sample_rate, word_bytes: word_bytes as f64 };
+        let scale = Scale::new(self.info.sample_rate, word_bytes as f64);
         let [minor, major, external] = &self.sources;
         let time = |since_start: u64| micros(self.info.start_time.wrapping_add(since_start));
         self.blocks

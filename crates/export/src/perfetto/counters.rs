@@ -48,7 +48,7 @@ fn write_totals(
     for (index, bucket) in (1..).zip(timeline.buckets()) {
         let time = timeline.width().saturating_mul(index).min(aggregate.duration());
         sum = sum.saturating_add(bucket.allocated);
-        packets.count(live, input.nanos(time), input.sample_bytes(bucket.live))?;
+        packets.count(live, input.nanos(time), input.sample_bytes(bucket.live.count))?;
         packets.count(allocated, input.nanos(time), input.sample_bytes(sum))?;
     }
     Ok(())
@@ -125,7 +125,8 @@ fn write_sites(
         for (index, flow) in (1..).zip(&flows[site]) {
             sum = (sum.0 + flow.0, sum.1 + flow.1);
             let time = aggregate.slice_width().saturating_mul(index).min(aggregate.duration());
-            packets.count(counter, input.nanos(time), input.sample_bytes(value(sum)))?;
+            let bytes = value(sum) as f64 * aggregate.flow_bytes();
+            packets.count(counter, input.nanos(time), bytes.round())?;
         }
     }
     Ok(())

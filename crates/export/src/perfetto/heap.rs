@@ -37,7 +37,6 @@ pub(super) fn write(
     }
     packets.intern(InternedData { callstacks, ..InternedData::default() })?;
     let end = input.nanos(input.aggregate.duration());
-    let scale = input.aggregate.scale();
     let mut stacks = (1..).zip(stacks.iter()).peekable();
     for index in 0.. {
         let part = stacks.by_ref().take(MOST_ENTRIES);
@@ -46,7 +45,7 @@ pub(super) fn write(
             samples: part.map(|(id, stack)| sample(input, id, &stack)).collect(),
             timestamp: end,
             heap_name: "heaptap".to_owned(),
-            sampling_interval_bytes: (scale.word_bytes / scale.rate).round() as u64,
+            sampling_interval_bytes: input.aggregate.sampling_period().round() as u64,
         };
         let continued = stacks.peek().is_some();
         packets.profile(end, ProfilePacket { process_dumps: vec![dump], continued, index })?;

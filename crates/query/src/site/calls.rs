@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use heaptap_report::CallTree;
 use heaptap_report::figures::Sum;
 use heaptap_report::rows::Site;
+use heaptap_report::{CallTree, Sampled};
 use serde::Serialize;
 
 /// The most rows of a level.
@@ -24,7 +24,7 @@ pub(super) fn outermost(tree: &CallTree, site: u32) -> Vec<u32> {
     let mut nodes = Vec::new();
     let mut node = 1;
     while node < tree.len() {
-        if tree.samples(node) == 0 {
+        if tree.samples(node).count == 0 {
             node = tree.end(node);
         } else if tree.site(node) == Some(site) {
             nodes.push(node);
@@ -36,19 +36,19 @@ pub(super) fn outermost(tree: &CallTree, site: u32) -> Vec<u32> {
     nodes
 }
 
-pub(super) type MakeRow<'a> = dyn Fn(&Site, u64, Vec<CallRow>) -> CallRow + 'a;
+pub(super) type MakeRow<'a> = dyn Fn(&Site, Sampled, Vec<CallRow>) -> CallRow + 'a;
 
 /// The callers of nodes, each with the samples that it passes on.
 pub(super) fn callers(
     tree: &CallTree,
-    nodes: &[(u32, u64)],
+    nodes: &[(u32, Sampled)],
     levels: usize,
     row: &MakeRow<'_>,
 ) -> Vec<CallRow> {
     if levels == 0 {
         return Vec::new();
     }
-    let mut groups: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+    let mut groups: HashMap<u32, Vec<(u32, Sampled)>> = HashMap::new();
     for &(node, samples) in nodes {
         let parent = tree.parent(node);
         if let Some(site) = tree.site(parent) {
@@ -59,7 +59,7 @@ pub(super) fn callers(
         tree,
         groups,
         |group| {
-            let samples = group.iter().fold(0, |sum: u64, &(_, part)| sum.saturating_add(part));
+            let samples = group.iter().map(|&(_, part)| part).sum();
             (samples, callers(tree, group, levels - 1, row))
         },
         row,
@@ -77,7 +77,7 @@ pub(super) fn callees(
     }
     let mut groups: HashMap<u32, Vec<u32>> = HashMap::new();
     for child in nodes.iter().flat_map(|&node| tree.children(node)) {
-        if let Some(site) = tree.site(child).filter(|_| tree.samples(child) > 0) {
+        if let Some(site) = tree.site(child).filter(|_| tree.samples(child).count > 0) {
             groups.entry(site).or_default().push(child);
         }
     }
@@ -85,8 +85,7 @@ pub(super) fn callees(
         tree,
         groups,
         |group| {
-            let samples =
-                group.iter().fold(0, |sum: u64, &node| sum.saturating_add(tree.samples(node)));
+            let samples = group.iter().map(|&node| tree.samples(node)).sum();
             (samples, callees(tree, group, levels - 1, row))
         },
         row,
@@ -97,10 +96,10 @@ pub(super) fn callees(
 fn ranked<T>(
     tree: &CallTree,
     groups: HashMap<u32, Vec<T>>,
-    mut below: impl FnMut(&[T]) -> (u64, Vec<CallRow>),
+    mut below: impl FnMut(&[T]) -> (Sampled, Vec<CallRow>),
     row: &MakeRow<'_>,
 ) -> Vec<CallRow> {
-    let mut rows: Vec<(u64, u32, Vec<CallRow>)> = groups
+    let mut rows: Vec<(Sampled, u32, Vec<CallRow>)> = groups
         .into_iter()
         .map(|(site, group)| {
             let (samples, children) = below(&group);
@@ -108,7 +107,9 @@ fn ranked<T>(
         })
         .collect();
     let name = |site: u32| &tree.sites()[site as usize];
-    rows.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| name(one.1).cmp(name(other.1))));
+    rows.sort_by(|one, other| {
+        other.0.count.cmp(&one.0.count).then_with(|| name(one.1).cmp(name(other.1)))
+    });
     rows.truncate(MOST_ROWS);
     rows.into_iter().map(|(samples, site, below)| row(name(site), samples, below)).collect()
 }

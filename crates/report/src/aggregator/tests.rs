@@ -8,6 +8,7 @@ use crate::aggregate::Metric;
 use crate::archive::Archive;
 use crate::block_counter::OverTime;
 use crate::depth::Depth;
+use crate::estimate::Sampled;
 use crate::own_code::SiteFrame;
 use crate::rows::{By, Grouping};
 use crate::select::Selection;
@@ -166,7 +167,7 @@ fn a_pruned_tree_has_the_same_sites_and_totals() {
         assert_eq!(rows(&pruned, metric), rows(&whole, metric), "{metric:?}");
         assert_eq!(pruned.total(metric), whole.total(metric));
     }
-    assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak));
+    assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak).count);
 }
 
 /// A tree that is pruned keeps the callers of what is in the table of blocks.
@@ -360,7 +361,10 @@ fn what_is_outside_the_heap_at_the_peak_is_corrected_with_it() {
     let (peak, external) = (aggregate.peak(), aggregate.peak_external());
     assert!((external.bytes / peak.bytes - 1.0 / 3.0).abs() < 1e-9);
     assert!(external.low < external.bytes && external.bytes < external.high);
-    assert_eq!(aggregate.live_external(), aggregate.estimate(Metric::Live, 10));
+    assert_eq!(
+        aggregate.live_external(),
+        aggregate.estimate(Metric::Live, Sampled { count: 10, variance: 0 })
+    );
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub use bytes::ArchiveError;
 const MAGIC: &[u8] = b"heaptap archive ";
 
 /// Changes with every change of the layout.
-const VERSION: u64 = 8;
+const VERSION: u64 = 9;
 
 /// A trace that was read to its end.
 pub struct Archive {

@@ -10,12 +10,13 @@ use super::{Archive, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
 use crate::blocks::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TraceEnd};
 use crate::classes::Classes;
-use crate::counts::Counts;
-use crate::estimate::Scale;
+use crate::counts::{Counts, Tallies, Tally};
+use crate::estimate::{Sampled, Units};
 use crate::frames::Frames;
 use crate::lifetimes::Lifetimes;
 use crate::paths::Bounds;
 use crate::peak::Peak;
+use crate::rates::{RatedSamples, Rates};
 use crate::timeline::{Bucket, Timeline};
 use crate::trace_ending::TraceEnding;
 
@@ -35,15 +36,16 @@ impl Archive {
         let incomplete = Some(from.text()?).filter(|why| !why.is_empty());
         let notices = from.list(Reader::text)?;
         let (codes, locations) = locations(&mut from)?;
-        let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size / 8) };
-        let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
+        let rates = rates(&mut from)?;
+        let scale = rates.scale(info.sample_rate, f64::from(info.word_size / 8));
+        let mut aggregate = Aggregate::new(scale, rates, Bounds::USUAL);
         figures(&mut from, &mut aggregate)?;
         aggregate.paths = tree::read(&mut from, codes.len())?;
         aggregate.paths.complete();
         counts(&mut from, &mut aggregate)?;
-        aggregate.classes = classes(&mut from, aggregate.peak.number())?;
+        aggregate.classes = classes(&mut from, &aggregate)?;
         aggregate.frames = Frames::of_codes(codes);
-        let blocks = blocks(&mut from, aggregate.counts.len())?;
+        let blocks = blocks(&mut from, &aggregate)?;
         let answers = from.list(|from| Ok((from.text()?, from.text()?)))?;
         if !from.is_at_end() {
             return Err(from.error("there is more data than there should be"));
@@ -113,9 +115,10 @@ fn locations(from: &mut Reader<'_>) -> Result<(Vec<Code>, LocationTable), Archiv
 }
 
 fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), ArchiveError> {
-    for number in [
-        &mut aggregate.events,
-        &mut aggregate.end,
+    for number in [&mut aggregate.events, &mut aggregate.end, &mut aggregate.samples] {
+        *number = from.number()?;
+    }
+    for sum in [
         &mut aggregate.allocated,
         &mut aggregate.young,
         &mut aggregate.external,
@@ -123,7 +126,7 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
         &mut aggregate.live_young,
         &mut aggregate.live_external,
     ] {
-        *number = from.number()?;
+        *sum = sampled(from)?;
     }
     aggregate.level = from.below(64)? as u32;
     aggregate.cluster = from.float()?;
@@ -131,27 +134,50 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
     aggregate.peak = Peak::from_state(&state).ok_or(from.error("the peak is incomplete"))?;
     let width = from.number()?;
     let buckets = from.list(|from| {
-        Ok(Bucket { allocated: from.number()?, most_live: from.number()?, live: from.number()? })
+        Ok(Bucket { allocated: from.number()?, most_live: from.number()?, live: sampled(from)? })
     })?;
     aggregate.timeline =
         Timeline::of(width, buckets).ok_or(from.error("the time line is not one"))?;
-    let survived = from.number()?;
-    let classes = from.list(Reader::number)?;
-    aggregate.lifetimes =
-        Lifetimes::of(&classes, survived).ok_or(from.error("the lifetimes are incomplete"))?;
+    let survived = sampled(from)?;
+    let (classes, variances) = (from.list(Reader::number)?, from.list(Reader::number)?);
+    aggregate.lifetimes = Lifetimes::of(&classes, &variances, survived)
+        .ok_or(from.error("the lifetimes are incomplete"))?;
     Ok(())
+}
+
+fn rates(from: &mut Reader<'_>) -> Result<Rates, ArchiveError> {
+    let rates = from.list(Reader::float)?;
+    if rates.is_empty() {
+        return Ok(Rates::default());
+    }
+    let units = Units { words: from.float()?, squares: from.float()? };
+    let are_rates = rates.iter().all(|&rate| rate > 0.0 && rate <= 1.0)
+        && rates.windows(2).all(|pair| pair[0] < pair[1])
+        && [units.words, units.squares].iter().all(|unit| unit.is_normal() && *unit > 0.0);
+    if rates.len() < 2 || !are_rates {
+        return Err(from.error("the sampling rates are none"));
+    }
+    Ok(Rates::with_units(rates, units))
+}
+
+fn sampled(from: &mut Reader<'_>) -> Result<Sampled, ArchiveError> {
+    Ok(Sampled { count: from.number()?, variance: from.number()? })
 }
 
 fn counts(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), ArchiveError> {
     let peak_number = aggregate.peak.number();
     let settled = Counts { peak_number, ..Counts::default() };
-    aggregate.counts = vec![settled; aggregate.paths.count()];
-    for column in COLUMNS {
-        for counts in &mut aggregate.counts {
-            *column(counts) = from.number()?;
+    let (are_mixed, paths) = (aggregate.rates.are_several(), aggregate.paths.count());
+    aggregate.counts = Tallies::filled(are_mixed, paths, settled);
+    let Tallies { counts, variances, .. } = &mut aggregate.counts;
+    for part in [counts, variances] {
+        for column in COLUMNS {
+            for counts in &mut *part {
+                *column(counts) = from.number()?;
+            }
         }
     }
-    aggregate.counts.iter_mut().for_each(add_to_live);
+    aggregate.counts.all_mut().for_each(add_to_live);
     Ok(())
 }
 
@@ -171,22 +197,28 @@ fn add_to_live(counts: &mut Counts) {
     counts.peak = counts.live.wrapping_add(unfold(counts.peak));
 }
 
-fn classes(from: &mut Reader<'_>, peak: u64) -> Result<Classes, ArchiveError> {
+fn classes(from: &mut Reader<'_>, aggregate: &Aggregate) -> Result<Classes, ArchiveError> {
+    let settled = Counts { peak_number: aggregate.peak.number(), ..Counts::default() };
+    let are_mixed = aggregate.rates.are_several();
     if from.below(2)? == 0 {
         return Ok(Classes::default());
     }
     let count = from.length()?;
-    let (mut keys, mut all) = (Vec::new(), Vec::new());
+    let (mut keys, mut all) = (Vec::new(), Tallies::new(are_mixed));
     for _ in 0..count {
         let domain = from.small()?;
         let source = source_of(from.number()?).ok_or(from.error("a class has no source"))?;
         keys.push((domain, source));
-        let mut counts = Counts { peak_number: peak, ..Counts::default() };
-        for column in COLUMNS {
-            *column(&mut counts) = from.number()?;
+        let mut tally = Tally { counts: settled, variances: settled };
+        let parts = [&mut tally.counts, &mut tally.variances];
+        for counts in parts.into_iter().take(if are_mixed { 2 } else { 1 }) {
+            for column in COLUMNS {
+                *column(counts) = from.number()?;
+            }
+            add_to_live(counts);
         }
-        add_to_live(&mut counts);
-        all.push(counts);
+        all.resize(keys.len());
+        all.take(keys.len() - 1, &tally);
     }
     Classes::of(keys, all).ok_or(from.error("there are too many domains"))
 }
@@ -198,14 +230,15 @@ const NO_BLOCK: BlockRow = BlockRow {
     promotion: NEVER,
     death: NEVER,
     length: 0,
-    samples: 0,
+    samples: RatedSamples::NONE,
     path: 0,
     domain: 0,
     source: Source::Minor,
     ended: false,
 };
 
-fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveError> {
+fn blocks(from: &mut Reader<'_>, aggregate: &Aggregate) -> Result<BlockTable, ArchiveError> {
+    let (paths, rates) = (aggregate.counts.len(), aggregate.rates.clone());
     let level = from.below(64)? as u32;
     let count = from.length()?;
     if u32::try_from(count).is_err() {
@@ -236,7 +269,7 @@ fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveErro
         row.length = from.number()?;
     }
     for row in &mut rows {
-        row.samples = from.number()?.min(crate::live::MOST_SAMPLES);
+        row.samples = RatedSamples::new(from.number()?.min(crate::live::MOST_SAMPLES), 0);
     }
     for row in &mut rows {
         row.domain = from.small()?;
@@ -249,10 +282,16 @@ fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveErro
             row.promotion = row.birth.saturating_add(after);
         }
     }
+    if rates.are_several() {
+        for row in &mut rows {
+            let rate = from.below(rates.all().len())? as u32;
+            row.samples = RatedSamples::new(row.samples.count(), rate);
+        }
+    }
     let ends = ends(from, &mut rows)?;
     let promotions = promotions(from, rows.len())?;
     let trace_ends = trace_ends(from, rows.len(), ends.len())?;
-    Ok(BlockTable { rows, ends, promotions, trace_ends, level })
+    Ok(BlockTable { rows, ends, promotions, trace_ends, level, rates })
 }
 
 fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, ArchiveError> {

@@ -8,8 +8,10 @@ use super::tree::{self, PathOrder};
 use super::{ArchiveParts, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
 use crate::blocks::{BlockEnd, BlockRow, BlockTable, NEVER, TraceEnd};
-use crate::counts::Counts;
+use crate::counts::{Counts, Tallies};
+use crate::estimate::{Sampled, Units};
 use crate::frames::Frames;
+use crate::rates::Rates;
 use crate::trace_ending::TraceEnding;
 
 impl ArchiveParts<'_> {
@@ -70,8 +72,12 @@ fn locations(out: &mut Writer, frames: &Frames, table: &LocationTable) {
 fn figures(out: &mut Writer, aggregate: &Aggregate) {
     let Aggregate { events, end, allocated, young, external, promoted, .. } = aggregate;
     let Aggregate { live_young, live_external, .. } = aggregate;
-    for number in [events, end, allocated, young, external, promoted, live_young, live_external] {
+    rates(out, &aggregate.rates);
+    for number in [events, end, &aggregate.samples] {
         out.number(*number);
+    }
+    for sum in [allocated, young, external, promoted, live_young, live_external] {
+        sampled(out, *sum);
     }
     out.number(u64::from(aggregate.level));
     out.float(aggregate.cluster);
@@ -81,18 +87,41 @@ fn figures(out: &mut Writer, aggregate: &Aggregate) {
     out.list(timeline.buckets(), |out, bucket| {
         out.number(bucket.allocated);
         out.number(bucket.most_live);
-        out.number(bucket.live);
+        sampled(out, bucket.live);
     });
-    let (classes, survived) = (aggregate.lifetimes.classes(), aggregate.lifetimes.survivors());
-    out.number(survived);
-    out.list(classes, |out, &samples| out.number(samples));
+    let lifetimes = &aggregate.lifetimes;
+    sampled(out, lifetimes.survivors());
+    out.list(lifetimes.classes(), |out, &samples| out.number(samples));
+    out.list(lifetimes.variances(), |out, &variance| out.number(variance));
+}
+
+/// The rates, if they are several, and the units of counts.
+fn rates(out: &mut Writer, rates: &Rates) {
+    out.list(rates.all(), |out, &rate| out.float(rate));
+    if let Some(Units { words, squares }) = rates.units() {
+        out.float(words);
+        out.float(squares);
+    }
+}
+
+fn sampled(out: &mut Writer, sampled: Sampled) {
+    out.number(sampled.count);
+    out.number(sampled.variance);
 }
 
 /// The counts of paths, in this order, then classes with theirs.
 fn counts(out: &mut Writer, aggregate: &Aggregate, paths: &[u32]) {
+    let Tallies { counts, variances, .. } = &aggregate.counts;
     for column in COLUMNS {
         for &path in paths {
-            out.number(column(&aggregate.counts[path as usize]));
+            out.number(column(&counts[path as usize]));
+        }
+    }
+    if aggregate.counts.are_mixed() {
+        for column in COLUMNS {
+            for &path in paths {
+                out.number(column(&variances[path as usize]));
+            }
         }
     }
     out.number(u64::from(aggregate.classes.is_kept()));
@@ -100,10 +129,13 @@ fn counts(out: &mut Writer, aggregate: &Aggregate, paths: &[u32]) {
         return;
     }
     out.number(aggregate.classes.iter().count() as u64);
-    for (domain, source, counts) in aggregate.classes.iter() {
+    for (domain, source, tally) in aggregate.classes.iter() {
         out.number(u64::from(domain));
         out.number(source as u64);
-        COLUMNS.iter().for_each(|column| out.number(column(counts)));
+        COLUMNS.iter().for_each(|column| out.number(column(&tally.counts)));
+        if aggregate.counts.are_mixed() {
+            COLUMNS.iter().for_each(|column| out.number(column(&tally.variances)));
+        }
     }
 }
 
@@ -147,7 +179,7 @@ fn blocks(out: &mut Writer, table: &BlockTable, order: &PathOrder) {
     }
     let columns: [fn(&BlockRow) -> u64; 5] = [
         |row| row.length,
-        |row| row.samples,
+        |row| row.samples.count(),
         |row| u64::from(row.domain),
         |row| row.source as u64,
         // 0 for never.
@@ -163,6 +195,9 @@ fn blocks(out: &mut Writer, table: &BlockTable, order: &PathOrder) {
         for row in &table.rows {
             out.number(column(row));
         }
+    }
+    if table.rates.are_several() {
+        table.rows.iter().for_each(|row| out.number(u64::from(row.samples.rate())));
     }
     ends(out, table);
     births(out, table.promotions.iter().map(|promotion| promotion.births));

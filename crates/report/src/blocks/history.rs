@@ -7,7 +7,6 @@ use super::{BlockRow, BlockTable, EndKind, NEVER};
 use crate::aggregate::{Aggregate, Survivor};
 use crate::growth::{Growth, series_of};
 use crate::own_code::SiteFrame;
-use crate::thinning::level_of;
 use heaptap_trace::{LocationTable, Source};
 
 /// What is alive of the selected blocks, over time and at the end, by the frame that is
@@ -40,7 +39,8 @@ impl BlockTable {
         let rows = self.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
         for (_, row) in rows {
             let series = series_of(whole.paths.frame(nodes.of(whole.paths.node(row.path))));
-            let weight = self.weight(row);
+            let sampled = self.sampled(row);
+            let weight = sampled.count;
             // An event comes after the points up to its time.
             let point =
                 |time: u64| usize::try_from(time / width).map_or(points, |at| at.min(points));
@@ -49,8 +49,7 @@ impl BlockTable {
                 live[point(row.death)][series as usize] -= weight as i64;
             }
             if row.death == NEVER || row.ended {
-                let samples = u32::try_from(weight).unwrap_or(u32::MAX);
-                survivors.push(Survivor { birth: row.birth, before: 0, series, samples });
+                survivors.push(Survivor { birth: row.birth, before: 0, series, sampled });
             }
         }
         self.sweep(selected, &mut growth);
@@ -58,7 +57,7 @@ impl BlockTable {
         let mut sums = vec![0_i64; series];
         for changes in live {
             sums.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
-            growth.push(sums.iter().map(|&sum| u32::try_from(sum.max(0)).unwrap_or(u32::MAX)));
+            growth.push(sums.iter().map(|&sum| sum.max(0) as u64));
         }
         LiveHistory { site, growth, survivors }
     }
@@ -69,7 +68,7 @@ impl BlockTable {
         for end in self.ends.iter().filter(|end| end.kind == EndKind::Collected) {
             for at in born..end.births as usize {
                 if selected.contains(at) {
-                    progress = progress.saturating_add(self.weight(&self.rows[at]));
+                    progress = progress.saturating_add(self.sampled(&self.rows[at]).count);
                 }
             }
             born = end.births as usize;
@@ -78,11 +77,6 @@ impl BlockTable {
                 growth.old_died(row.death, progress);
             }
         }
-    }
-
-    /// The samples that a row counts for.
-    fn weight(&self, row: &BlockRow) -> u64 {
-        row.samples << level_of(row.samples, self.level)
     }
 }
 

@@ -17,7 +17,8 @@ use heaptap_trace::Source;
 
 use crate::aggregate::Aggregate;
 use crate::block_counter::Clusters;
-use crate::estimate::{Estimate, Scale};
+use crate::estimate::{Estimate, Sampled, Scale};
+use crate::rates::{RatedSamples, Rates};
 use crate::thinning::level_of;
 use crate::trace_ending::TraceEnding;
 
@@ -42,7 +43,7 @@ pub(crate) struct BlockRow {
     pub(crate) death: u64,
     /// Words, without the header.
     pub(crate) length: u64,
-    pub(crate) samples: u64,
+    pub(crate) samples: RatedSamples,
     /// The number of its path in the aggregate of the whole trace.
     pub(crate) path: u32,
     pub(crate) domain: u16,
@@ -90,7 +91,7 @@ pub(crate) struct TraceEnd {
 }
 
 /// The table of blocks of a trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockTable {
     /// In the order of allocation.
     pub(crate) rows: Vec<BlockRow>,
@@ -102,6 +103,8 @@ pub struct BlockTable {
     pub(crate) trace_ends: Vec<TraceEnd>,
     /// One in 2^level blocks with one sample has a row, and more of larger ones.
     pub(crate) level: u32,
+    /// The rates at which the blocks were sampled, if they are several.
+    pub(crate) rates: Rates,
 }
 
 /// A table up to a moment: what happened later to its rows does not count.
@@ -112,6 +115,7 @@ pub(crate) struct TableView<'a> {
     promotions: &'a [Promotion],
     trace_ends: &'a [TraceEnd],
     level: u32,
+    rates: &'a Rates,
     /// Microseconds since the start of the trace.
     until: u64,
     /// Blocks are old if they were in the old generation by then.
@@ -141,9 +145,9 @@ impl TableView<'_> {
 impl BlockTable {
     /// The whole table.
     pub(crate) fn view(&self) -> TableView<'_> {
-        let BlockTable { rows, ends, promotions, trace_ends, level } = self;
+        let BlockTable { rows, ends, promotions, trace_ends, level, rates } = self;
         let (until, old_before) = (NEVER, NEVER);
-        TableView { rows, ends, promotions, trace_ends, level: *level, until, old_before }
+        TableView { rows, ends, promotions, trace_ends, level: *level, rates, until, old_before }
     }
 
     /// The table of no trace.
@@ -153,6 +157,7 @@ impl BlockTable {
         promotions: Vec::new(),
         trace_ends: Vec::new(),
         level: 0,
+        rates: Rates::NONE,
     };
 
     /// How many blocks have a row.
@@ -160,15 +165,21 @@ impl BlockTable {
         self.rows.len()
     }
 
-    /// A function from samples of these blocks to the bytes that they stand for. Its
+    /// What a row counts.
+    fn sampled(&self, row: &BlockRow) -> Sampled {
+        let level = level_of(self.rates.thinning_size(row.samples), self.level);
+        self.rates.weight(row.samples.rate()).times(row.samples.count() << level)
+    }
+
+    /// A function from counts of these blocks to the bytes that they stand for. Its
     /// errors include the thinning of the table.
-    pub fn estimator(&self, scale: Scale) -> impl Fn(u64) -> Estimate {
+    pub fn estimator(&self, scale: Scale) -> impl Fn(Sampled) -> Estimate {
         let mut clusters = Clusters::default();
         let view = self.view();
         let rows = self.rows.iter().enumerate();
         rows.for_each(|(number, row)| clusters.add(&view.block(number, row.path)));
         let (level, cluster) = (self.level, clusters.mean(self.level));
-        move |samples| scale.thinned(samples, level, cluster)
+        move |sampled| scale.thinned(sampled, level, cluster)
     }
 
     /// How many blocks of each path of `whole` are alive, estimated as the number of those
@@ -176,9 +187,8 @@ impl BlockTable {
     pub fn live_blocks(&self, whole: &Aggregate) -> Vec<f64> {
         let mut blocks = vec![0.0; whole.counts.len()];
         for row in self.rows.iter().filter(|row| row.death == NEVER || row.ended) {
-            let samples = row.samples << level_of(row.samples, self.level);
             let of_path = &mut blocks[row.path as usize];
-            *of_path += samples as f64 / ((row.length as f64 + 1.0) * whole.scale.rate);
+            *of_path += whole.scale.blocks(self.sampled(row).count, row.length);
         }
         blocks
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TraceEnd};
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
+use crate::rates::Rates;
 use crate::thinning::is_tracked;
 use crate::trace_ending::TraceEnding;
 use heaptap_trace::Source;
@@ -19,18 +20,23 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Records up to `most` rows.
-    pub(crate) fn new(most: usize) -> Self {
-        Recorder { table: BlockTable::default(), alive: IdMap::default(), most }
+    pub(crate) fn new(most: usize, rates: Rates) -> Self {
+        Recorder {
+            table: BlockTable { rates, ..BlockTable::default() },
+            alive: IdMap::default(),
+            most,
+        }
     }
 
     /// A block is allocated.
     pub(crate) fn born(&mut self, row: BlockRow) {
-        if !is_tracked(row.id, row.samples, self.table.level) {
+        let size = self.table.rates.thinning_size(row.samples);
+        if !is_tracked(row.id, size, self.table.level) {
             return;
         }
         while self.table.rows.len() >= self.most {
             self.thin();
-            if !is_tracked(row.id, row.samples, self.table.level) {
+            if !is_tracked(row.id, size, self.table.level) {
                 return;
             }
         }
@@ -94,18 +100,18 @@ impl Recorder {
 
     /// Drops half of the rows.
     fn thin(&mut self) {
-        let BlockTable { rows, ends, promotions, trace_ends, level } = &mut self.table;
+        let BlockTable { rows, ends, promotions, trace_ends, level, rates } = &mut self.table;
         *level += 1;
         // For each number of rows, how many of them stay.
         let mut stay = Vec::with_capacity(rows.len() + 1);
         stay.push(0_u32);
         for row in &*rows {
-            let stays = is_tracked(row.id, row.samples, *level);
+            let stays = is_tracked(row.id, rates.thinning_size(row.samples), *level);
             stay.push(stay.last().copied().unwrap_or(0) + u32::from(stays));
         }
         let stays = |row: u32| stay[row as usize + 1] > stay[row as usize];
         let moved = |row: u32| stay[row as usize];
-        rows.retain(|row| is_tracked(row.id, row.samples, *level));
+        rows.retain(|row| is_tracked(row.id, rates.thinning_size(row.samples), *level));
         let (mut from, mut kept) = (0, 0);
         for trace in trace_ends {
             let before = &ends[from..trace.ends as usize];

@@ -7,7 +7,6 @@ use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TableView
 use crate::aggregate::Aggregate;
 use crate::block_counter::{Birth, Block, BlockCounter, Clusters, OverTime};
 use crate::classes::NO_CLASS;
-use crate::counts::Counts;
 use crate::depth::Depth;
 use crate::ids::IdMap;
 use crate::options::Options;
@@ -71,7 +70,7 @@ impl TableView<'_> {
                 self.rows_of(selected, frames, &mut aggregate)
             }
         };
-        aggregate.counts.resize(aggregate.paths.count(), Counts::default());
+        aggregate.counts.resize(aggregate.paths.count());
         let mut clusters = Clusters::default();
         // As in a reading, what is alive when its trace ends is evidence for leaks.
         let keep = options.over_time == OverTime::LiveSize;
@@ -119,8 +118,9 @@ impl TableView<'_> {
             // Only parts of a block's samples depend on it, which are drawn at random.
             id: if self.level == 0 { row.id } else { number as u64 },
             path,
-            samples: row.samples,
-            level: level_of(row.samples, self.level),
+            samples: row.samples.count(),
+            weight: self.rates.weight(row.samples.rate()),
+            level: level_of(self.rates.thinning_size(row.samples), self.level),
             birth: row.birth,
             old: self.is_old(row),
             external: row.source == Source::External,
@@ -212,6 +212,7 @@ impl Replay<'_> {
             time: row.birth,
             path: block.path,
             samples: block.samples << block.level,
+            sampled: block.sampled(),
             length: row.length,
             source: row.source,
             class: NO_CLASS,

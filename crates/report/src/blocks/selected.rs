@@ -4,8 +4,8 @@ use heaptap_trace::{LocationTable, Source};
 
 use super::{BlockRow, BlockTable, NEVER, TableView};
 use crate::aggregate::Aggregate;
+use crate::estimate::Sampled;
 use crate::select::{Marks, Selection};
-use crate::thinning::level_of;
 
 /// A block that is selected.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +23,8 @@ pub struct SelectedBlock {
     pub promotion: Option<u64>,
     /// Its size without the header.
     pub bytes: u64,
-    /// The samples that it counts for.
-    pub samples: u64,
+    /// Its samples, and what they count.
+    pub samples: Sampled,
     /// Where it was allocated.
     pub domain: u16,
     /// Where it was allocated.
@@ -115,7 +115,7 @@ impl BlockTable {
             collected: row.death != NEVER && !row.ended,
             promotion: Some(row.promotion).filter(|&promotion| promotion != NEVER),
             bytes: row.length.saturating_mul(word_bytes),
-            samples: row.samples << level_of(row.samples, self.level),
+            samples: self.sampled(row),
             domain: row.domain,
             source: row.source,
         })

@@ -1,7 +1,7 @@
 //! The figures of `heaptap diff`.
 
 use crate::diff::{Change, SingleSample, changes, distance, is_total_certain};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Sampled};
 use crate::own_code::SiteFrame;
 use crate::rows::Site;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub fn comparison(
             .filter(|(_, estimate)| estimate.bytes > 0.0)
             .collect()
     };
-    let error = |trace: &TraceFigures<'_>| trace.aggregate.estimate(metric, 1).error;
+    let error = |trace: &TraceFigures<'_>| trace.aggregate.single_error(metric);
     let single = SingleSample { before: error(before), after: error(after) };
     let total =
         |trace: &TraceFigures<'_>| trace.aggregate.size(metric, &trace.aggregate.total_counts());
@@ -81,7 +81,8 @@ pub fn comparison(
     let not_shown = certain.split_off(shown).len();
     let apart = distance(&totals.0, &totals.1, single);
     // A site that one of the traces has no sample of.
-    let none = (before.aggregate.estimate(metric, 0), after.aggregate.estimate(metric, 0));
+    let none = |trace: &TraceFigures<'_>| trace.aggregate.estimate(metric, Sampled::default());
+    let none = (none(before), none(after));
     let seen = |size: &Estimate, none: Estimate| if size.bytes > 0.0 { *size } else { none };
     let row = |change: &Change| {
         let (before, after) = (seen(&change.before, none.0), seen(&change.after, none.1));

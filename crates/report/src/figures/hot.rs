@@ -66,13 +66,13 @@ pub fn fragments(
 ) -> (Fragments, Omitted) {
     let (aggregate, metric) = (trace.aggregate, view.metric);
     let total = aggregate.total_counts();
-    let all = metric.samples(&total);
+    let all = metric.of(&total);
     let hot = aggregate.hot(trace.locations, view.by, metric, threshold, fold);
     let frame = |(site, &repeats): (&Site, &u32)| FragmentFrame { site: site.clone(), repeats };
     let row = |HotFragment { sites, repeats, samples, own }: &HotFragment| FragmentRow {
         size: aggregate.size_of_samples(metric, *samples).into(),
-        share: share(*samples, all),
-        own_share: share(*own, all),
+        share: share(samples.count, all.count),
+        own_share: share(own.count, all.count),
         frames: sites.iter().zip(repeats).map(frame).collect(),
     };
     let fragments = Fragments {
@@ -83,7 +83,7 @@ pub fn fragments(
         fragments: hot.found.iter().map(row).collect(),
         limits: HotLimits {
             complete: hot.complete,
-            samples_missing: aggregate.missing_from_paths(),
+            samples_missing: aggregate.samples_missing_from_paths(),
         },
     };
     (fragments, hot.omitted)

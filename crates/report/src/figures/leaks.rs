@@ -8,6 +8,7 @@ use crate::library_calls::LibraryCall;
 use crate::own_code::SiteFrame;
 use serde::Serialize;
 
+use crate::estimate::Sampled;
 use crate::figures::size::Size;
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::TraceFigures;
@@ -178,7 +179,7 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
 
 /// The verdict on a trace, or on the selected blocks of one, that cannot show leaks.
 fn undecided(trace: &TraceFigures<'_>, outlook: Outlook) -> String {
-    let samples = trace.aggregate.total(Metric::Allocated);
+    let samples = trace.aggregate.samples_of(trace.aggregate.total(Metric::Allocated));
     let why = match (outlook, trace.selected, samples) {
         (_, true, 0) => "no block passes the filters; take one of them away".to_owned(),
         (_, false, 0) => "nothing was sampled; trace a longer run, or at a higher rate".to_owned(),
@@ -240,7 +241,7 @@ fn why_undecided(suspect: &Suspect, since: u64, outlook: Outlook) -> String {
 }
 
 fn row(leak: &Leak) -> LeakRow {
-    let live: u64 = leak.callers.iter().map(|caller| caller.samples).sum();
+    let live = leak.callers.iter().map(|caller| caller.samples).sum::<Sampled>().count;
     LeakRow {
         site: leak.site.clone(),
         live: leak.live.into(),
@@ -262,8 +263,9 @@ fn row(leak: &Leak) -> LeakRow {
 
 /// The library functions that at least a quarter of the size goes through.
 fn main_library_calls(calls: &[LibraryCall], called: u64) -> Vec<Site> {
-    let all = calls.iter().fold(0, |sum: u64, call| sum.saturating_add(call.samples)).max(called);
-    let is_main = |call: &&LibraryCall| call.samples.saturating_mul(4) >= all;
+    let all = calls.iter().fold(0, |sum: u64, call| sum.saturating_add(call.samples.count));
+    let all = all.max(called);
+    let is_main = |call: &&LibraryCall| call.samples.count.saturating_mul(4) >= all;
     calls.iter().filter(is_main).map(|call| call.site.clone()).collect()
 }
 
@@ -272,7 +274,7 @@ fn main_callers(callers: &[Caller], all: u64) -> Vec<CallerSite> {
     let mut chain = Vec::new();
     let mut level = callers;
     while let Some(caller) = level.first() {
-        if caller.samples.saturating_mul(10) < all.saturating_mul(9) {
+        if caller.samples.count.saturating_mul(10) < all.saturating_mul(9) {
             break;
         }
         chain.push(CallerSite { site: caller.site.clone(), library: caller.library });

@@ -2,7 +2,7 @@
 
 use crate::aggregate::{Aggregate, Metric};
 use crate::callers::Caller;
-use crate::counts::Counts;
+use crate::counts::Tally;
 use crate::estimate::{Scale, Share};
 use crate::own_code::SiteFrame;
 use crate::rows::{Row, Site};
@@ -30,7 +30,13 @@ pub struct TableOptions {
 pub struct Figures {
     pub trace: String,
     pub executable: String,
+    /// Of several rates, the lowest.
     pub sample_rate: f64,
+    /// The rates at which blocks were sampled, from the lowest to the highest, if there are several. Every
+    /// figure is exact over them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<f64>>"))]
+    pub sample_rates: Vec<f64>,
     pub word_bytes: f64,
     pub duration_us: u64,
     pub events: u64,
@@ -93,8 +99,8 @@ pub struct Part {
 
 impl Part {
     /// A share of this many samples.
-    fn of(share: Share, all: u64, rate: f64) -> Part {
-        let is_known = all > 0 || rate >= 1.0;
+    fn of(share: Share, all: u64, scale: &Scale) -> Part {
+        let is_known = all > 0 || scale.is_exact();
         Part { share: share.share, error: is_known.then_some(share.error) }
     }
 }
@@ -200,7 +206,7 @@ impl Figures {
 
     /// The size of a row without a sample.
     pub fn no_sample(&self) -> Size {
-        Scale { rate: self.sample_rate, word_bytes: self.word_bytes }.bytes(0).into()
+        Scale::new(self.sample_rate, self.word_bytes).bytes(0).into()
     }
 
     /// The figures of a trace.
@@ -210,6 +216,7 @@ impl Figures {
             trace: trace.name.to_owned(),
             executable: String::from_utf8_lossy(&info.executable).into_owned(),
             sample_rate: info.sample_rate,
+            sample_rates: aggregate.rates().all().to_vec(),
             word_bytes: aggregate.scale().word_bytes,
             duration_us: aggregate.duration(),
             events: aggregate.events(),
@@ -221,7 +228,7 @@ impl Figures {
             table: table(trace, options),
             limits: Limits {
                 objects_followed_one_in: 1 << aggregate.thinning(),
-                samples_missing_from_callers: aggregate.missing_from_paths(),
+                samples_missing_from_callers: aggregate.samples_missing_from_paths(),
             },
             snapshot: None,
             before_attach: None,
@@ -238,16 +245,16 @@ impl Figures {
 }
 
 fn totals(aggregate: &Aggregate) -> Totals {
-    let rate = aggregate.scale().rate;
+    let scale = aggregate.scale();
     let promotion = aggregate.promotion_rate();
     let lifetimes = aggregate.lifetimes();
     let quantile = |share| {
-        let quantile = lifetimes.quantile(share, rate)?;
+        let quantile = lifetimes.quantile(share, &scale)?;
         Some(Time { us: quantile.micros, error: quantile.error })
     };
-    let all = lifetimes.dead().saturating_add(lifetimes.survivors());
-    let survivors = Share::scored(lifetimes.survivors(), all, rate);
-    let of_young = Part::of(promotion, aggregate.young_samples(), rate);
+    let all = lifetimes.dead().plus(lifetimes.survivors());
+    let survivors = Share::scored(lifetimes.survivors(), all, &scale);
+    let of_young = Part::of(promotion, aggregate.young_samples(), &scale);
     let counts = aggregate.total_counts();
     let size = |metric| aggregate.size(metric, &counts).into();
     Totals {
@@ -267,13 +274,13 @@ fn totals(aggregate: &Aggregate) -> Totals {
         },
         median_lifetime: quantile(0.5),
         ninth_decile_lifetime: quantile(0.9),
-        survivors: Part::of(survivors, all, rate),
+        survivors: Part::of(survivors, all.count, &scale),
     }
 }
 
 fn timeline(aggregate: &Aggregate) -> Timeline {
     let scale = aggregate.scale();
-    let bytes = |samples: u64| samples as f64 * scale.word_bytes / scale.rate;
+    let bytes = |samples: u64| scale.bytes_of(samples);
     let buckets = aggregate.timeline().buckets();
     Timeline {
         bucket_us: aggregate.timeline().width(),
@@ -288,15 +295,13 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
     let grouping = options.view.grouping();
     let total = aggregate.total_counts();
     let all = metric.samples(&total);
-    let sum = |counts: &Counts| Sum {
-        samples: metric.samples(counts),
-        size: aggregate.size(metric, counts).into(),
-    };
+    let scale = aggregate.scale();
+    let sum = |tally: &Tally| Sum::new(&scale, metric.of(tally), aggregate.size(metric, tally));
     let mut rows = aggregate.rows(trace.locations, grouping, metric);
     rows.retain(|row| metric.samples(&row.counts) > 0);
     let shown = if options.top == 0 { rows.len() } else { options.top.min(rows.len()) };
     let others = rows.split_off(shown);
-    let mut left = Counts::default();
+    let mut left = Tally::default();
     others.iter().for_each(|row| left.add(&row.counts));
     let mut callers = match options.callers {
         Some(levels) => {
@@ -308,15 +313,15 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
     let row = |site: &Site, sum: Sum, callers| ReportRow {
         site: site.clone(),
         sum,
-        share: share(sum.samples, all),
+        share: share(sum.sampled.count, all),
         held: None,
         library: false,
         callers,
     };
     let caller_row = |caller: &Caller, callers| {
-        let &Caller { ref site, library, samples, .. } = caller;
-        let size = aggregate.size_of_samples(metric, samples).into();
-        ReportRow { library, ..row(site, Sum { samples, size }, callers) }
+        let &Caller { ref site, library, samples: sampled, .. } = caller;
+        let sum = Sum::new(&scale, sampled, aggregate.size_of_samples(metric, sampled));
+        ReportRow { library, ..row(site, sum, callers) }
     };
     let shown_rows = rows.iter().enumerate().map(|(at, Row { site, counts })| {
         let callers = callers.get_mut(at).map(std::mem::take).unwrap_or_default();

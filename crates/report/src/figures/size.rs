@@ -1,6 +1,6 @@
 //! Estimated sizes and shares, in text and in JSON.
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Sampled, Scale};
 use serde::Serialize;
 
 use crate::figures::units::{bytes, percent};
@@ -55,13 +55,25 @@ impl Size {
     }
 }
 
-/// Samples, and the size they stand for.
+/// Samples, and the size they stand for. Of several rates, as many samples as have the same relative error
+/// at one rate.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Sum {
     pub samples: u64,
     #[serde(flatten)]
     pub size: Size,
+    /// What it was estimated from.
+    #[serde(skip)]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub sampled: Sampled,
+}
+
+impl Sum {
+    /// A size that was estimated from this.
+    pub fn new(scale: &Scale, sampled: Sampled, size: impl Into<Size>) -> Sum {
+        Sum { samples: scale.samples(sampled), size: size.into(), sampled }
+    }
 }
 
 /// A size with its relative error, or what else is known of it.
@@ -81,17 +93,15 @@ pub fn share(part: u64, all: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::estimate::Scale;
-
     use super::*;
 
     #[test]
     fn no_sample_is_not_zero() {
-        let none = Size::from(Scale { rate: 1e-4, word_bytes: 8.0 }.bytes(0));
+        let none = Size::from(Scale::new(1e-4, 8.0).bytes(0));
         assert_eq!(sized(&none), "less than 234.0 KiB (no sample)");
         assert_eq!(none.columns(), ("<234.0 KiB".to_owned(), "-".to_owned()));
         assert_eq!((none.error, none.high), (None, 8.0 * 29_956.0));
-        let exact = Size::from(Scale { rate: 1.0, word_bytes: 8.0 }.bytes(0));
+        let exact = Size::from(Scale::new(1.0, 8.0).bytes(0));
         assert_eq!(sized(&exact), "0 bytes ± 0 %");
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::estimate::{Scale, Share};
+use crate::estimate::{Sampled, Scale, Share};
 use serde::Serialize;
 
 use crate::figures::size::Sum;
@@ -102,10 +102,11 @@ impl SnapshotHolders {
     }
 
     fn held(&self, parts: &HolderSamples) -> BlockHolders {
-        let sum = |samples| Sum { samples, size: self.scale.bytes(samples).into() };
+        let sampled = |count| Sampled { count, variance: 0 };
+        let sum = |samples| Sum::new(&self.scale, sampled(samples), self.scale.bytes(samples));
         let all = parts.values().fold(0, |all: u64, samples| all.saturating_add(*samples));
         let part = |holder: String, samples| {
-            let Share { share, error } = Share::scored(samples, all, self.scale.rate);
+            let Share { share, error } = Share::scored(sampled(samples), sampled(all), &self.scale);
             HolderPart { holder, sum: sum(samples), share, share_error: error }
         };
         let mut sorted: Vec<(&String, u64)> =
@@ -175,7 +176,7 @@ mod tests {
     }
 
     fn holders(rate: f64) -> SnapshotHolders {
-        let mut holders = SnapshotHolders::new("a.heap", 7, Scale { rate, word_bytes: 8.0 });
+        let mut holders = SnapshotHolders::new("a.heap", 7, Scale::new(rate, 8.0));
         holders.add(site("A.f"), Some("A.table"), 60);
         holders.add(site("A.f"), None, 10);
         holders.add(site("A.f"), Some("A.table"), 20);
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn many_holders_are_summed_up() {
-        let mut holders = SnapshotHolders::new("", 0, Scale { rate: 1.0, word_bytes: 8.0 });
+        let mut holders = SnapshotHolders::new("", 0, Scale::new(1.0, 8.0));
         for number in 0..100 {
             holders.add(site("A.f"), Some(&format!("slot {number:02}")), 200 - number);
         }

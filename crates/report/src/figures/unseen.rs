@@ -17,7 +17,7 @@ pub struct Unseen {
 impl Unseen {
     /// At this rate. `None` at rate 1, where no sample means that there were no words.
     pub fn at(rate: f64) -> Option<Unseen> {
-        let words = Scale { rate, word_bytes: 1.0 }.unseen_words();
+        let words = Scale::new(rate, 1.0).unseen_words();
         let highest = (MOST_SAMPLES / words).min(1.0);
         let better_rate = 10_f64.powf(highest.log10().floor());
         (words > 0.0).then_some(Unseen { words, better_rate })

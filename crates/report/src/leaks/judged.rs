@@ -20,6 +20,7 @@
 
 use super::windows::Windows;
 use crate::aggregate::Aggregate;
+use crate::estimate::Sampled;
 use crate::growth::Growth;
 use crate::timeline::Progress;
 
@@ -30,6 +31,8 @@ pub(super) struct Judged {
     clock: Clock,
     progress: Progress,
     end: u64,
+    /// What a sample of the lowest rate counts.
+    lowest: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,14 +44,15 @@ enum Clock {
 impl Judged {
     /// `None` if old blocks are collected too rarely by both clocks.
     pub(super) fn new(aggregate: &Aggregate, growth: &Growth) -> Option<Self> {
-        let (end, allocated) = (aggregate.end, aggregate.allocated);
+        let (end, allocated) = (aggregate.end, aggregate.allocated.count);
         let progress = aggregate.timeline.progress();
+        let lowest = aggregate.rates.weight(0).count;
         if let Some(window) = growth.by_time.evidence_until(end) {
-            return Some(Judged { window, clock: Clock::Time, progress, end });
+            return Some(Judged { window, clock: Clock::Time, progress, end, lowest });
         }
         let (from, to) = growth.by_progress.evidence_until(allocated)?;
         let window = (progress.time_of(from), progress.time_of(to));
-        let judged = Judged { window, clock: Clock::Progress, progress, end };
+        let judged = Judged { window, clock: Clock::Progress, progress, end, lowest };
         judged.is_seen(growth).then_some(judged)
     }
 
@@ -79,17 +83,17 @@ impl Judged {
 
     /// The survivors in windows, if they are kept evenly over the run, and whether fewer and
     /// fewer are.
-    pub(super) fn windows(&self, survivors: &[(u64, u64)]) -> Option<(Windows, bool)> {
+    pub(super) fn windows(&self, survivors: &[(u64, Sampled)]) -> Option<(Windows, bool)> {
         let clock = |time| self.progress.at(time);
-        let by_time = Windows::of(survivors, self.window, |time| time as f64)?;
-        let by_progress = Windows::of(survivors, self.window, clock)?;
+        let by_time = Windows::of(survivors, self.window, self.lowest, |time| time as f64)?;
+        let by_progress = Windows::of(survivors, self.window, self.lowest, clock)?;
         let slowing = by_time.is_slowing() && by_progress.is_slowing();
         // The leak of a program that pauses, or that is slowed down by its machine, is
         // even over its allocations, not over time.
         let even = match self.clock {
             Clock::Time => [by_time, by_progress].into_iter().find(Windows::is_even),
             Clock::Progress => Some(by_progress).filter(|windows| {
-                windows.is_even() && windows.last_until(survivors, self.end, clock)
+                windows.is_even() && windows.last_until(survivors, self.end, self.lowest, clock)
             }),
         };
         even.map(|windows| (windows, slowing))

@@ -9,7 +9,7 @@ use heaptap_trace::LocationTable;
 use super::{Evidence, History, live_of, sum};
 use crate::aggregate::{Aggregate, Metric};
 use crate::callers::SiteNumbers;
-use crate::estimate::{Estimate, Z95};
+use crate::estimate::{Estimate, Sampled, Z95};
 use crate::rows::{By, Grouping, Site};
 
 /// The most sites that are named.
@@ -77,11 +77,15 @@ impl Aggregate {
         before: u64,
         since: u64,
     ) -> Option<Suspect> {
-        let live = |samples| self.estimate(Metric::Live, samples);
+        let live = |sampled| self.estimate(Metric::Live, sampled);
         let (all, came) = (sum(&evidence.survivors, 0), sum(&evidence.survivors, since));
-        let went = before.saturating_sub(all - came);
+        let count = before.saturating_sub(all.count - came.count);
+        // What is not alive any more has the variance of the lowest rate.
+        let lowest = self.rates.weight(0);
+        let variance = count as f64 / lowest.count as f64 * lowest.variance as f64;
+        let went = Sampled { count, variance: variance as u64 };
         let bytes = live(came).bytes - live(went).bytes;
-        let error = live(came.saturating_add(went)).error;
+        let error = live(came.plus(went)).error;
         if bytes <= 0.0 || bytes < LEAST * error {
             return None;
         }

@@ -100,7 +100,7 @@ mod tests {
             let caller = paths.child(ROOT, 100 + id as u32);
             let node = paths.child(caller, (scramble(id) % 5) as u32);
             let path = paths.path(node);
-            paths.allocate_block(path, id, 1);
+            paths.allocate_block(path, id, 1, 1);
             of_blocks.push(path);
         }
         of_blocks

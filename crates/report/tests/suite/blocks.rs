@@ -330,7 +330,7 @@ fn tables(aggregate: &Aggregate, table: &LocationTable, depth: Depth) -> String 
         aggregate.live_external(),
         aggregate.promotion_rate(),
         aggregate.timeline(),
-        aggregate.lifetimes().survivors(),
+        aggregate.lifetimes().survivors().count,
     );
     for metric in crate::made::METRICS {
         let total = aggregate.total(metric);

@@ -26,25 +26,25 @@ proptest! {
             for by in [By::Function, By::Location, By::File, By::Module] {
                 let rows = aggregate.rows(&table, by, metric);
                 let sum: u64 = rows.iter().map(|row| metric.samples(&row.counts)).sum();
-                prop_assert_eq!(sum, aggregate.total(metric));
+                prop_assert_eq!(sum, aggregate.total(metric).count);
             }
         }
-        prop_assert_eq!(aggregate.total(Metric::Allocated), words(&program, |_| true));
+        prop_assert_eq!(aggregate.total(Metric::Allocated).count, words(&program, |_| true));
         let old = words(&program, |life| life.promoted.is_some());
-        prop_assert_eq!(aggregate.total(Metric::Promoted), old);
-        prop_assert_eq!(aggregate.total(Metric::Live), words(&program, |l| l.dies.is_none()));
+        prop_assert_eq!(aggregate.total(Metric::Promoted).count, old);
+        prop_assert_eq!(aggregate.total(Metric::Live).count, words(&program, |l| l.dies.is_none()));
         let alive = |time: u64| {
             words(&program, |life| life.born <= time && life.dies.is_none_or(|dies| dies > time))
         };
         if at <= aggregate.duration() {
-            prop_assert_eq!(aggregate.total(Metric::At), alive(at));
+            prop_assert_eq!(aggregate.total(Metric::At).count, alive(at));
         }
-        prop_assert_eq!(aggregate.total(Metric::Peak), aggregate.peak_samples());
+        prop_assert_eq!(aggregate.total(Metric::Peak).count, aggregate.peak_samples());
         // Within a microsecond more may be alive than at its end.
         let most = program.iter().map(|life| alive(life.born)).max().unwrap_or(0);
         prop_assert!(aggregate.peak_samples() >= most);
         let lifetimes = aggregate.lifetimes();
-        prop_assert_eq!(lifetimes.dead() + lifetimes.survivors(), words(&program, |_| true));
+        prop_assert_eq!(lifetimes.dead().count + lifetimes.survivors().count, words(&program, |_| true));
     }
 
     #[test]
@@ -55,7 +55,7 @@ proptest! {
         prop_assert_eq!(allocated, aggregate.samples());
         let most = buckets.iter().map(|bucket| bucket.most_live).max();
         prop_assert_eq!(most, Some(aggregate.peak_samples()));
-        prop_assert_eq!(buckets.last().map(|b| b.live), Some(aggregate.total(Metric::Live)));
+        prop_assert_eq!(buckets.last().map(|b| b.live.count), Some(aggregate.total(Metric::Live).count));
     }
 
     #[test]
@@ -66,11 +66,11 @@ proptest! {
         let sites: Vec<_> = rows.iter().map(|row| row.site.clone()).collect();
         let callers = aggregate.callers(&table, By::Function, Metric::Allocated, &sites, 2);
         for (row, callers) in rows.iter().zip(callers) {
-            let sum: u64 = callers.iter().map(|caller| caller.samples).sum();
+            let sum: u64 = callers.iter().map(|caller| caller.samples.count).sum();
             prop_assert_eq!(sum, row.counts.allocated);
             for caller in callers {
-                let above: u64 = caller.callers.iter().map(|caller| caller.samples).sum();
-                prop_assert_eq!(above, caller.samples);
+                let above: u64 = caller.callers.iter().map(|caller| caller.samples.count).sum();
+                prop_assert_eq!(above, caller.samples.count);
             }
         }
     }

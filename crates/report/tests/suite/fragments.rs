@@ -37,7 +37,7 @@ fn a_shared_middle_is_found_though_no_leaf_and_no_caller_is_hot() {
     let found = hot(&stacks, 0.05);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(names_of(&found[0]), ["Caller.f3", "Caller.f2", "Caller.f1"]);
-    assert_eq!((found[0].samples, found[0].own), (1000, 1000));
+    assert_eq!((found[0].samples.count, found[0].own.count), (1000, 1000));
 }
 
 #[test]
@@ -49,8 +49,10 @@ fn a_short_fragment_is_reported_for_what_longer_ones_do_not_explain() {
             _ => [500 + turn % 400, 2, 3].map(|f| CALLERS + f).to_vec(),
         })
         .collect();
-    let found: Vec<(Vec<String>, u64, u64)> =
-        hot(&stacks, 0.1).iter().map(|hot| (names_of(hot), hot.samples, hot.own)).collect();
+    let found: Vec<(Vec<String>, u64, u64)> = hot(&stacks, 0.1)
+        .iter()
+        .map(|hot| (names_of(hot), hot.samples.count, hot.own.count))
+        .collect();
     let name = |numbers: &[u64]| numbers.iter().map(|n| format!("Caller.f{n}")).collect::<Vec<_>>();
     assert_eq!(found, [(name(&[3, 2]), 1000, 500), (name(&[3, 2, 1]), 500, 500)]);
 }
@@ -90,11 +92,11 @@ proptest! {
         for hot in &found {
             let fragment = names_of(hot);
             let count = stacks.iter().filter(|stack| contains(stack, &fragment)).count();
-            prop_assert_eq!(hot.samples, count as u64, "{:?}", fragment);
-            prop_assert!(hot.own >= least && hot.own <= hot.samples);
+            prop_assert_eq!(hot.samples.count, count as u64, "{:?}", fragment);
+            prop_assert!(hot.own.count >= least && hot.own.count <= hot.samples.count);
             prop_assert!(seen.insert(fragment), "reported twice");
         }
-        let own: u64 = found.iter().map(|hot| hot.own).sum();
+        let own: u64 = found.iter().map(|hot| hot.own.count).sum();
         prop_assert!(own <= stacks.len() as u64);
         // What is in no fragment has no function that is hot by itself.
         for function in 0..6_u64 {

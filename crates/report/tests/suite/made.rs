@@ -73,7 +73,7 @@ impl Dice {
     }
 
     /// Words from one sample to the next: geometric.
-    fn gap(&mut self, rate: f64) -> u64 {
+    pub(crate) fn gap(&mut self, rate: f64) -> u64 {
         if rate >= 1.0 {
             return 1;
         }
@@ -157,9 +157,25 @@ impl Writer {
 /// The trace of a program, in the order of birth, at this rate.
 pub(crate) fn traced(program: &[Life], rate: f64, seed: u64) -> Vec<u8> {
     let mut dice = Dice::new(seed);
-    let mut writer = Writer::new(rate);
-    let mut due: BinaryHeap<Reverse<(u64, bool, u64)>> = BinaryHeap::new();
     let (mut words, mut next) = (0, dice.gap(rate));
+    write_program(program, Writer::new(rate), |_, life| {
+        words += life.length + 1;
+        let mut samples = 0;
+        while next <= words {
+            samples += 1;
+            next += dice.gap(rate);
+        }
+        samples
+    })
+}
+
+/// The trace of a program, in the order of birth, with as many samples of each block as `samples` draws.
+pub(crate) fn write_program(
+    program: &[Life],
+    mut writer: Writer,
+    mut samples: impl FnMut(usize, &Life) -> u64,
+) -> Vec<u8> {
+    let mut due: BinaryHeap<Reverse<(u64, bool, u64)>> = BinaryHeap::new();
     let happen = |writer: &mut Writer, due: &mut BinaryHeap<_>, until: u64| {
         while let Some(&Reverse((at, dies, id))) = due.peek()
             && at <= until
@@ -168,13 +184,8 @@ pub(crate) fn traced(program: &[Life], rate: f64, seed: u64) -> Vec<u8> {
             if dies { writer.collect(at, id) } else { writer.promote(at, id) }
         }
     };
-    for life in program {
-        words += life.length + 1;
-        let mut samples = 0;
-        while next <= words {
-            samples += 1;
-            next += dice.gap(rate);
-        }
+    for (number, life) in program.iter().enumerate() {
+        let samples = samples(number, life);
         if samples == 0 {
             continue;
         }

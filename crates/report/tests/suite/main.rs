@@ -14,4 +14,5 @@ mod made;
 mod own_code;
 mod past;
 mod programs;
+mod rates;
 mod recursion;

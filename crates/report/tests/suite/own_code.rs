@@ -154,7 +154,7 @@ proptest! {
                 for by in [By::Function, By::Location, By::File, By::Module] {
                     let rows = aggregate.rows(&table, Grouping { by, site: SiteFrame::Own }, metric);
                     let sum: u64 = rows.iter().map(|row| metric.samples(&row.counts)).sum();
-                    prop_assert_eq!(sum, aggregate.total(metric));
+                    prop_assert_eq!(sum, aggregate.total(metric).count);
                 }
             }
         }
@@ -168,7 +168,7 @@ proptest! {
         let sites: Vec<_> = rows.iter().map(|row| row.site.clone()).collect();
         let callers = aggregate.callers(&table, OWN_FUNCTIONS, Metric::Allocated, &sites, 3);
         for (row, callers) in rows.iter().zip(callers) {
-            let sum: u64 = callers.iter().map(|caller| caller.samples).sum();
+            let sum: u64 = callers.iter().map(|caller| caller.samples.count).sum();
             prop_assert!(sum <= row.counts.allocated);
             prop_assert!(callers.iter().all(no_two_libraries), "{callers:?}");
         }
@@ -206,7 +206,8 @@ fn library_code_between_own_frames_is_one_step() {
     let entered = functions(21)[0].0.replace("Stdlib__", "Stdlib.");
     assert_eq!(steps, [(entered.as_str(), true), (functions(11)[0].0, false)]);
     let calls = aggregate.library_calls(&table, By::Function, Metric::Allocated, &sites).remove(0);
-    let calls: Vec<_> = calls.iter().map(|call| (call.site.name.as_str(), call.samples)).collect();
+    let calls: Vec<_> =
+        calls.iter().map(|call| (call.site.name.as_str(), call.samples.count)).collect();
     assert_eq!(calls, [(functions(23)[0].0.replace("Stdlib__", "Stdlib.").as_str(), 1)]);
 }
 
@@ -249,7 +250,7 @@ proptest! {
             }
             if at > 0 {
                 let site = &folded.sites()[folded.site(at).unwrap() as usize];
-                *sums.entry((site.file.clone(), site.line)).or_default() += folded.own_samples(node);
+                *sums.entry((site.file.clone(), site.line)).or_default() += folded.own_samples(node).count;
             }
         }
         let rows = by_site(&aggregate.rows(&table, OWN_ROWS, Metric::Allocated));

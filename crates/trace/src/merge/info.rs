@@ -5,15 +5,13 @@ use crate::model::TraceInfo;
 /// Why two traces cannot be merged. The numbers are their indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// A sample of one stands for more words than one of the other.
-    SampleRate(usize, usize),
     /// A word of one has more bytes than one of the other.
     WordSize(usize, usize),
 }
 
 impl TraceInfo {
-    /// What traces say together: the earliest start, and of the program, host, runtime
-    /// parameters, process and context what all have in common. `None` of no traces.
+    /// What traces say together: the earliest start, the lowest sampling rate, and of the program,
+    /// host, runtime parameters, process and context what all have in common. `None` of no traces.
     pub fn merged<'a>(
         infos: impl IntoIterator<Item = &'a TraceInfo>,
     ) -> Result<Option<TraceInfo>, Mismatch> {
@@ -21,12 +19,10 @@ impl TraceInfo {
         let Some((_, first)) = infos.next() else { return Ok(None) };
         let mut merged = first.clone();
         for (index, info) in infos {
-            if info.sample_rate != first.sample_rate {
-                return Err(Mismatch::SampleRate(0, index));
-            }
             if info.word_size != first.word_size {
                 return Err(Mismatch::WordSize(0, index));
             }
+            merged.sample_rate = merged.sample_rate.min(info.sample_rate);
             merged.start_time = merged.start_time.min(info.start_time);
             clear_unless_same(&mut merged.executable, &info.executable);
             clear_unless_same(&mut merged.host, &info.host);

@@ -280,6 +280,11 @@ fn named<'a>(names: &'a [Box<[u8]>], location: &CodeLocation) -> Option<Location
 pub struct SeriesSummary {
     /// The rates at which its blocks were sampled.
     pub rates: Vec<f64>,
+    /// For each of these, the samples of blocks that were alive when the part began, and of those that
+    /// came after it began.
+    pub base_samples: Vec<u64>,
+    /// See `base_samples`.
+    pub stray_samples: Vec<u64>,
     /// The blocks that were alive when the part began; `None` if they are not listed.
     pub base: Option<u64>,
     /// Blocks that were sampled at an earlier rate after the part began.
@@ -307,6 +312,13 @@ impl SeriesSummary {
                 SeriesRecord::Block(block) => {
                     blocks += 1;
                     summary.ids = summary.ids.max(block.id.saturating_add(1));
+                    let samples = match summary.base {
+                        None => &mut summary.base_samples,
+                        Some(_) => &mut summary.stray_samples,
+                    };
+                    let of_rate = block.rate as usize;
+                    samples.resize(samples.len().max(of_rate + 1), 0);
+                    samples[of_rate] = samples[of_rate].saturating_add(block.samples);
                     if summary.base.is_some() {
                         summary.strays += 1;
                         summary.last_time = summary.last_time.max(block.birth);

@@ -100,7 +100,7 @@ impl TrackedBlocks {
     /// What a sample stands for.
     pub(crate) fn scale(&self) -> Scale {
         let info = self.info();
-        Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size) / 8.0 }
+        Scale::new(info.sample_rate, f64::from(info.word_size) / 8.0)
     }
 }
 

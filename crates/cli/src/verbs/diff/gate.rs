@@ -136,10 +136,12 @@ mod tests {
 
     use super::*;
 
-    const SCALE: Scale = Scale { rate: 1e-2, word_bytes: 8.0 };
+    fn scale() -> Scale {
+        Scale::new(1e-2, 8.0)
+    }
 
     fn side(samples: u64) -> Side {
-        Side { size: SCALE.bytes(samples).into(), single: SCALE.bytes(1).error }
+        Side { size: scale().bytes(samples).into(), single: scale().bytes(1).error }
     }
 
     fn gate(before: u64, after: u64, limit: f64) -> Gate {
@@ -178,10 +180,8 @@ mod tests {
         assert_eq!(gate(0, 2, 0.0).verdict(), Verdict::Sound);
         assert_eq!(gate(0, 20, 0.0).verdict(), Verdict::OverLimit);
         assert_eq!(gate(0, 0, 0.0).verdict(), Verdict::Sound);
-        let exact = |samples| Side {
-            size: Scale { rate: 1.0, ..SCALE }.bytes(samples).into(),
-            single: 0.0,
-        };
+        let exact =
+            |samples| Side { size: Scale::new(1.0, 8.0).bytes(samples).into(), single: 0.0 };
         assert_eq!(Gate::of(&exact(0), &exact(1), 0.1, None).verdict(), Verdict::OverLimit);
         assert_eq!(Gate::of(&exact(0), &exact(0), 0.1, None).verdict(), Verdict::Sound);
     }

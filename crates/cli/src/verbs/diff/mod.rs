@@ -147,7 +147,7 @@ impl Diff {
         let metric = self.view.metric();
         let side = |trace: &TraceFigures<'_>, size| Side {
             size,
-            single: trace.aggregate.estimate(metric, 1).error,
+            single: trace.aggregate.single_error(metric),
         };
         let ChangeRow { before: earlier, after: later, .. } = &comparison.total;
         let sides = (side(&before, *earlier), side(&after, *later));

@@ -172,7 +172,7 @@ impl Counts {
 impl Estimate {
     /// The number of samples is binomial: each word is one with probability `rate`.
     fn of(samples: u64, rate: f64, word_bits: u8) -> Estimate {
-        let size = Size::from(Scale { rate, word_bytes: 1.0 }.bytes(samples));
+        let size = Size::from(Scale::new(rate, 1.0).bytes(samples));
         Estimate {
             words: size.bytes,
             bytes: size.bytes * f64::from(word_bits / 8),

@@ -41,7 +41,7 @@ pub(crate) fn table(figures: &Figures) -> String {
 }
 
 fn numbers(sum: &Sum) -> String {
-    let Sum { samples, size } = sum;
+    let Sum { samples, size, .. } = sum;
     format!("{samples},{},{},{},{}", size.bytes, optional(size.error), size.low, size.high)
 }
 

@@ -112,8 +112,23 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
         ("promoted", promoted(&totals.promotion, figures.carried_over)),
         ("lifetimes", lifetimes(figures)),
     ];
+    if !figures.sample_rates.is_empty() {
+        lines.push(("rates", rates(&figures.sample_rates)));
+    }
     lines.extend(figures.snapshot.as_ref().map(|snapshot| ("snapshot", joined(snapshot))));
     lines
+}
+
+/// Several sampling rates.
+fn rates(rates: &[f64]) -> String {
+    const MOST_NAMED: usize = 4;
+    let all = match rates {
+        [lowest, .., highest] if rates.len() > MOST_NAMED => {
+            format!("{} from {lowest} to {highest}", rates.len())
+        }
+        rates => rates.iter().map(f64::to_string).collect::<Vec<_>>().join(", "),
+    };
+    format!("{all}: each block counts by its own")
 }
 
 fn peak(totals: &Totals) -> String {
@@ -203,7 +218,7 @@ fn table(text: &mut String, figures: &Figures, layout: Layout) {
         if let Some(held) = &line.held {
             append_holders(text, held, layout);
         }
-        callers(text, line, line.sum.samples, 1, layout);
+        callers(text, line, line.sum.sampled.count, 1, layout);
     }
     if shown.others.rows > 0 {
         let others = count(shown.others.rows as u64, "other", "others");
@@ -235,7 +250,7 @@ fn numbers(sum: &Sum, share: f64) -> String {
 
 /// The callers that matter: a twentieth of the row, five of each at most.
 fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: Layout) {
-    let matters = |caller: &&ReportRow| caller.sum.samples.saturating_mul(20) >= row;
+    let matters = |caller: &&ReportRow| caller.sum.sampled.count.saturating_mul(20) >= row;
     let shown: Vec<&ReportRow> = line.callers.iter().take(5).filter(matters).collect();
     let labels: Vec<(String, String)> =
         shown.iter().map(|caller| site_name(&caller.site)).collect();
@@ -249,7 +264,7 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
     let indent = detail_indent(level, layout);
     let names = fit_distinct(&names, layout.width.saturating_sub(indent + 16), fit);
     for (caller, name) in shown.into_iter().zip(names) {
-        let part = share(caller.sum.samples, row);
+        let part = share(caller.sum.sampled.count, row);
         let via = if caller.library { "via " } else { "" };
         let from = format!("{}← {via}{name} {}", " ".repeat(indent), percent(part));
         let _ = writeln!(text, "{}", layout.faint(&from));
@@ -261,8 +276,9 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
 fn no_sample(figures: &Figures, unseen: &Unseen) -> String {
     let among = if figures.selected { " of the selected blocks" } else { "" };
     format!(
-        "No sample{among}, at a sampling rate of {}: {:.0} words, {}, would have one with a \
+        "No sample{among}, at {} of {}: {:.0} words, {}, would have one with a \
          probability of 95 %. Trace the program with --rate {} for more.",
+        if figures.sample_rates.is_empty() { "a sampling rate" } else { "a lowest sampling rate" },
         figures.sample_rate,
         unseen.words,
         bytes(unseen.words * figures.word_bytes),

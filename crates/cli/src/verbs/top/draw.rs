@@ -269,7 +269,7 @@ fn callers(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
         )));
         return lines;
     }
-    let all: u64 = app.callers.iter().map(|caller| caller.samples).sum();
+    let all: u64 = app.callers.iter().map(|caller| caller.samples.count).sum();
     let mut tree = Vec::new();
     branch(&mut tree, &app.callers, all, 0, columns);
     if tree.is_empty() {
@@ -288,9 +288,9 @@ fn branch(
     level: usize,
     columns: usize,
 ) {
-    let matters = |caller: &&Caller| caller.samples.saturating_mul(100) >= all;
+    let matters = |caller: &&Caller| caller.samples.count.saturating_mul(100) >= all;
     for caller in callers.iter().filter(matters) {
-        let share = caller.samples as f64 / all.max(1) as f64;
+        let share = caller.samples.count as f64 / all.max(1) as f64;
         // On a narrow terminal, deep callers stay at the right.
         let indent = (2 * level).min(columns.saturating_sub(40));
         let left = format!("{:>8}  {}← ", percent(share), " ".repeat(indent));

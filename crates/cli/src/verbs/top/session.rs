@@ -49,9 +49,9 @@ pub(super) struct LiveSize {
 impl LiveSize {
     fn of(aggregate: &Aggregate) -> LiveSize {
         let scale = aggregate.scale();
-        let bytes = |samples: u64| samples as f64 * scale.word_bytes / scale.rate;
+        let bytes = |samples: u64| scale.bytes_of(samples);
         let timeline = aggregate.timeline();
-        let last = timeline.buckets().last().map_or(0, |bucket| bucket.live);
+        let last = timeline.buckets().last().map_or(0, |bucket| bucket.live.count);
         LiveSize {
             bucket_us: timeline.width(),
             most_bytes: timeline.buckets().iter().map(|bucket| bytes(bucket.most_live)).collect(),
