@@ -10,7 +10,9 @@ use heaptap_trace::TraceInfo;
 use crate::probes::SidecarOwner;
 use crate::sampling::Rate;
 use crate::sys::program;
+use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::options::Options;
+use crate::writer::NewFile;
 
 /// The header of a trace file that begins at this time, in microseconds since the epoch.
 pub(crate) fn trace_info(options: &Options, rate: Rate, start_us: u64) -> TraceInfo {
@@ -25,6 +27,17 @@ pub(crate) fn trace_info(options: &Options, rate: Rate, start_us: u64) -> TraceI
         start_time: start_us,
         domain: 0,
     }
+}
+
+/// A trace file at this rate, that begins at this time.
+pub(crate) fn new_file(
+    out: CountingOutput,
+    options: &Options,
+    rate: Rate,
+    start_us: u64,
+) -> NewFile<CountingOutput> {
+    let info = trace_info(options, rate, start_us);
+    NewFile { out, info, late_params: options.late_params.clone() }
 }
 
 /// Microseconds since the epoch.

@@ -1,4 +1,4 @@
-//! Starting a session whose trace is a series of files, and going on in the next part.
+//! Starting a session whose trace is a series of files.
 //!
 //! On the host's threads, outside of hooks, except for what says otherwise.
 
@@ -11,9 +11,8 @@ use crate::sampling::Rate;
 use crate::sys::part_files::PartFiles;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
-use crate::tracer::info::entropy;
+use crate::tracer::info::{entropy, new_file};
 use crate::tracer::options::Options;
-use crate::tracer::session::{Session, new_file};
 use crate::tracer::start_error::StartError;
 use crate::tracer::state::State;
 use crate::writer::{
@@ -68,25 +67,4 @@ fn series_id() -> [u8; 16] {
         half.copy_from_slice(&entropy().to_le_bytes());
     }
     id
-}
-
-impl Session {
-    /// Begins the next part of the series, at this rate or at that of the part before, and
-    /// returns the name of its trace. From then on mutators take up the rate, each at its next
-    /// hook that allows it; what a block was sampled at is known of each. [`Failure::Order`]: the trace
-    /// is no series.
-    pub(crate) fn next_part(&self, rate: Option<Rate>) -> Result<PathBuf, Failure> {
-        if !self.is_live() {
-            return Err(Failure::Off);
-        }
-        if self.options.rotation.is_none() {
-            return Err(Failure::Order);
-        }
-        let trace = self.writer.next_part(rate.map(Rate::get));
-        let trace = trace.ok_or_else(|| self.failure().unwrap_or(Failure::Off))?;
-        if let Some(rate) = rate {
-            self.state.set_rate(rate);
-        }
-        Ok(PathBuf::from(trace))
-    }
 }

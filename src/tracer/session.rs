@@ -23,7 +23,7 @@ use crate::sys::write_signals::without_write_signals;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::frame_locator::FrameLocator;
-use crate::tracer::info::{entropy, now_us, sidecar_owner, trace_info};
+use crate::tracer::info::{entropy, new_file, now_us, sidecar_owner};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
@@ -35,7 +35,7 @@ use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_context::WriterContext;
 use crate::tracer::writer_thread::{Stop, WriterThread};
-use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
+use crate::writer::{IdentifiedBlocks, Mailbox, TraceOutput, Writer, open};
 
 /// A session. Mutators share it, so that a hook that is running when the session
 /// ends still has everything it needs.
@@ -243,6 +243,25 @@ impl Session {
         Ok(())
     }
 
+    /// Begins the next part of the series, at this rate or at that of the part before, and
+    /// returns the name of its trace. From then on mutators take up the rate, each at its next
+    /// hook that allows it; what a block was sampled at is known of each. [`Failure::Order`]: the trace
+    /// is no series.
+    pub(crate) fn next_part(&self, rate: Option<Rate>) -> Result<PathBuf, Failure> {
+        if !self.is_live() {
+            return Err(Failure::Off);
+        }
+        if self.options.rotation.is_none() {
+            return Err(Failure::Order);
+        }
+        let trace = self.writer.next_part(rate.map(Rate::get));
+        let trace = trace.ok_or_else(|| self.failure().unwrap_or(Failure::Off))?;
+        if let Some(rate) = rate {
+            self.state.set_rate(rate);
+        }
+        Ok(PathBuf::from(trace))
+    }
+
     /// Adds a line to the log beside the trace.
     pub(crate) fn log(&self, line: &[u8]) {
         self.probes.note(self.stopwatch.ticks(), Note::Log(text(line)));
@@ -409,17 +428,6 @@ impl Shared {
     pub(crate) fn with(labels: Arc<Labels>, probes: Arc<ProbeRegistry>) -> Shared {
         Shared { tables: Arc::new(FrameTables::new()), labels, probes, forked: None }
     }
-}
-
-/// A trace file at this rate, that begins at this time.
-pub(super) fn new_file(
-    out: CountingOutput,
-    options: &Options,
-    rate: Rate,
-    start_us: u64,
-) -> NewFile<CountingOutput> {
-    let info = trace_info(options, rate, start_us);
-    NewFile { out, info, late_params: options.late_params.clone() }
 }
 
 /// Opens an output, with its bytes counted.
