@@ -18,6 +18,9 @@ mod queue;
 #[path = "../src/sys/mod.rs"]
 mod sys;
 
+/// The limits are those of the plugin, not those of its unit tests.
+const SMALL_LIMITS: bool = false;
+
 /// Writes a record. If no buffer is free, reads everything first.
 fn put(producer: &mut Producer, consumer: &mut Consumer, words: usize, read: &mut u64) {
     loop {

@@ -27,6 +27,9 @@ mod queue;
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
 #[path = "../src/sys/mod.rs"]
 mod sys;
+
+/// The limits are those of the plugin, not those of its unit tests.
+const SMALL_LIMITS: bool = false;
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
 #[path = "../src/writer/mod.rs"]
 mod writer;

@@ -249,8 +249,20 @@ typedef struct heaptap_options {
    * limit for a file the next one begins with `heaptap_tracer_next_part` only. Default, if
    * there is one: 20. If all three are 0 the trace is one file. */
   uint32_t keep;
+  /* What the trace may cost, by the processor time of the program: 0.01 for one per cent, from 0.0001
+   * to 0.5. The rate then changes as the program does, up to `rate`, whose default is then 0.01. 0:
+   * the rate stays as it is. */
+  double budget;
+  /* The trace is kept in memory, of which this many of the last seconds, and written to a
+   * directory of files when the command `recorder` asks for it (`heaptap_control_command`), when
+   * memory runs short, or when a signal ends the process that has no handler. At most 604,800.
+   * Not together with the limits of a series. 0: the trace is written all the time. */
+  uint32_t recorder_seconds;
+  /* The most memory of a recorder, in MiB, from 8 to 16,384. Default: 64. Less time is kept if it
+   * does not fit. */
+  uint32_t recorder_mib;
   /* Must be zero. */
-  uint8_t reserved[48];
+  uint8_t reserved[32];
 } heaptap_options;
 
 /* The top of the managed stack. Its layout never changes. */
@@ -326,8 +338,12 @@ typedef struct heaptap_stats {
   uint64_t hook_ns;
   /* Sampled blocks not known to be dead. */
   uint64_t live_blocks;
+  /* Processor time of the threads of this library, in nanoseconds. Exact. */
+  uint64_t threads_ns;
+  /* Processor time of the program: of the process without `threads_ns` and `hook_ns`. */
+  uint64_t program_ns;
   /* Zero. */
-  uint64_t reserved[4];
+  uint64_t reserved[2];
 } heaptap_stats;
 
 /* Returns the number of a probe. Called on a thread of heaptap, on which all signals are blocked,
@@ -528,13 +544,14 @@ heaptap_status heaptap_tracer_start(const struct heaptap_options *options,
  * `HEAPTAP_STATUS_NOT_ASKED` if it does not.
  *
  * `HEAPTAP` (or `MEMTRACE`) is the file and asks for the trace, `HEAPTAP_RATE`
- * (or `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
+ * (or `MEMTRACE_RATE`) the rate, `HEAPTAP_BUDGET` the budget, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
  * most frames in a backtrace. Each replaces the value in `options`. Otherwise
  * like `heaptap_tracer_start`.
  *
  * If `HEAPTAP_TIMELINE` is 1, figures of the process are recorded over time beside the trace.
  * `HEAPTAP_PROBES_LIMIT` is how large the file of probes and time line may become.
  * `HEAPTAP_ROTATE` makes the trace a series of files, of which `HEAPTAP_KEEP` are kept.
+ * `HEAPTAP_RECORDER` keeps the trace in memory until it is asked for, or the process dies.
  * If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
  * snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
  * a trace. Starts a thread for each of the first two. */
@@ -722,6 +739,19 @@ uint32_t heaptap_attached_label(const char *name,
  * A thread of the runtime, while it runs the runtime's code or is called from it.
  * Costs a few instructions. */
 uint32_t heaptap_attached_set_label(uint32_t label);
+
+/* Makes a program that runs take commands on a control socket. Called by `heaptap attach`, and of no
+ * use to others.
+ *
+ * Returns 0 if the program takes commands from now on, and otherwise writes the reason to `answer`, cut to
+ * `answer_size` bytes with a NUL at its end; then nothing in the program has changed. `argument` is the
+ * version of heaptap that asks, which must be this one.
+ *
+ * A thread of the runtime that holds its lock, at the beginning of a minor collection, with 256 KiB of
+ * stack. Allocates and takes locks. */
+int heaptap_attached_listen(const char *argument,
+                            char *answer,
+                            size_t answer_size);
 
 /* Carries out a command of the control socket, such as `status`, `start /tmp/a.ctf 1e-4`, `stop`,
  * `mark TEXT` or `flush` (docs/control.md), and returns when it is done.

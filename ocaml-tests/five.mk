@@ -26,7 +26,7 @@ INCLUDES := -I +unix -I +threads -I +dynlink
 SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
-	parameters asked named moments planted habits polling nested slices
+	parameters asked named moments planted habits polling nested slices rotated recorded
 NEW := holding many lives reuse own_profile forks overflow busy everything deep kept left unswept waiting paced sites stuck switched
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)

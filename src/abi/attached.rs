@@ -1,8 +1,10 @@
 //! Labels for programs that the library attached itself to: they have no tracer
 //! and no mutator.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 
+use crate::abi::pointer::optional_bytes;
+use crate::abi::snapshot::write_text;
 use crate::{runtimes, tracer};
 
 /// Returns the label with this name, for a program that the library attached itself
@@ -42,9 +44,44 @@ pub extern "C" fn heaptap_attached_set_label(label: u32) -> u32 {
     tracer::guard(set).flatten().unwrap_or(0)
 }
 
+/// Makes a program that runs take commands on a control socket. Called by `heaptap attach`, and of no
+/// use to others.
+///
+/// Returns 0 if the program takes commands from now on, and otherwise writes the reason to `answer`, cut to
+/// `answer_size` bytes with a NUL at its end; then nothing in the program has changed. `argument` is the
+/// version of heaptap that asks, which must be this one.
+///
+/// A thread of the runtime that holds its lock, at the beginning of a minor collection, with 256 KiB of
+/// stack. Allocates and takes locks.
+///
+/// # Safety
+/// `argument` is NULL or a string that ends with a NUL, `answer` NULL or room for `answer_size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_attached_listen(
+    argument: *const c_char,
+    answer: *mut c_char,
+    answer_size: usize,
+) -> c_int {
+    // SAFETY: this function requires a string that ends with a NUL, or NULL.
+    let version = unsafe { optional_bytes(argument) };
+    let listen = || {
+        if version != crate::VERSION.as_bytes() {
+            return Err(format!("the library is of heaptap {}", crate::VERSION));
+        }
+        runtimes::attach_while_running()
+    };
+    let listens = tracer::guard(listen)
+        .unwrap_or_else(|| Err("a defect in heaptap, please report it".into()));
+    let Err(reason) = listens else { return 0 };
+    // SAFETY: this function requires `answer` to be NULL or room for `answer_size` bytes.
+    unsafe { write_text(reason.as_bytes(), answer, answer_size) };
+    1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::{CStr, CString};
 
     #[test]
     fn a_program_that_is_not_traced_has_no_labels() {
@@ -53,5 +90,21 @@ mod tests {
             assert_eq!(unsafe { heaptap_attached_label(name, 4) }, 0);
         }
         assert_eq!(heaptap_attached_set_label(3), 0);
+    }
+
+    #[test]
+    fn a_program_without_a_runtime_takes_no_commands_and_says_why() {
+        let listen = |version: &CStr| {
+            let mut text = [1; 100];
+            // SAFETY: a C string, and room for the text.
+            let status =
+                unsafe { heaptap_attached_listen(version.as_ptr(), text.as_mut_ptr(), text.len()) };
+            assert_eq!(status, 1);
+            // SAFETY: the function has written a NUL.
+            unsafe { CStr::from_ptr(text.as_ptr()) }.to_str().unwrap().to_owned()
+        };
+        let own = CString::new(crate::VERSION).unwrap();
+        assert!(listen(&own).starts_with("no runtime that heaptap knows"));
+        assert!(listen(c"0.0.0").contains("the library is of heaptap"));
     }
 }

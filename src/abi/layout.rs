@@ -46,7 +46,9 @@ macro_rules! same_layout {
 pin!(heaptap_options starts with 160 bytes:
     size at 0, file at 8, rate at 16, seed at 24, header_words at 32, max_mutators at 36,
     max_frames at 40, when_full at 44, wait_ms at 48, follow at 52, native_frames at 56,
-    buffer_kib at 60, context at 64, runtime_params at 72, locate at 80, locate_host at 88);
+    buffer_kib at 60, context at 64, runtime_params at 72, locate at 80, locate_host at 88,
+    rotate_bytes at 96, rotate_seconds at 104, keep at 108, budget at 112,
+    recorder_seconds at 120, recorder_mib at 124);
 
 pin!(heaptap_mutator_options starts with 64 bytes:
     size at 0, host at 8, r#where at 16, walk at 24);
@@ -57,7 +59,7 @@ pin!(heaptap_frame_table starts with 72 bytes:
 pin!(heaptap_stats starts with 128 bytes:
     size at 0, state at 8, mutators at 12, samples at 16, sampled_blocks at 24,
     allocations at 32, promotions at 40, collections at 48, dropped at 56, waits at 64,
-    bytes at 72, hook_ns at 80, live_blocks at 88);
+    bytes at 72, hook_ns at 80, live_blocks at 88, threads_ns at 96, program_ns at 104);
 
 pin!(heaptap_snapshot_options starts with 64 bytes:
     size at 0, method at 8, moment at 12, string_bytes at 16, wait_ms at 20);

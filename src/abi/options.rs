@@ -4,11 +4,13 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
+use heaptap_settings::Recorder;
+
 use crate::abi::frames::{heaptap_locate_fn, heaptap_places};
 use crate::abi::pointer::{bytes, optional_bytes};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused};
 use crate::abi::versioned::VersionedStruct;
-use crate::tracer::{Locator, Options, Rate, RotationLimits, Tracking, WhenFull};
+use crate::tracer::{Locator, Options, Rate, RecorderLimits, RotationLimits, Tracking, WhenFull};
 
 /// `when_full`: wait up to `wait_ms` for the writer, then drop the sample and
 /// count it.
@@ -85,8 +87,20 @@ pub struct heaptap_options {
     /// limit for a file the next one begins with `heaptap_tracer_next_part` only. Default, if
     /// there is one: 20. If all three are 0 the trace is one file.
     pub keep: u32,
+    /// What the trace may cost, by the processor time of the program: 0.01 for one per cent, from 0.0001
+    /// to 0.5. The rate then changes as the program does, up to `rate`, whose default is then 0.01. 0:
+    /// the rate stays as it is.
+    pub budget: f64,
+    /// The trace is kept in memory, of which this many of the last seconds, and written to a
+    /// directory of files when the command `recorder` asks for it (`heaptap_control_command`), when
+    /// memory runs short, or when a signal ends the process that has no handler. At most 604,800.
+    /// Not together with the limits of a series. 0: the trace is written all the time.
+    pub recorder_seconds: u32,
+    /// The most memory of a recorder, in MiB, from 8 to 16,384. Default: 64. Less time is kept if it
+    /// does not fit.
+    pub recorder_mib: u32,
     /// Must be zero.
-    pub reserved: [u8; 48],
+    pub reserved: [u8; 32],
 }
 
 // SAFETY: `repr(C)`, starts with its size, no padding; numbers, pointers and an
@@ -95,7 +109,7 @@ unsafe impl VersionedStruct for heaptap_options {
     const FIRST_SIZE: usize = 160;
 
     fn reserved_is_zero(&self) -> bool {
-        self.reserved == [0; 48]
+        self.reserved == [0; 32]
     }
 }
 
@@ -109,6 +123,8 @@ impl heaptap_options {
             0.0 => Rate::DEFAULT,
             rate => Rate::new(rate).ok_or(Refused(HEAPTAP_STATUS_RATE))?,
         };
+        let is_budget =
+            self.budget == 0.0 || heaptap_settings::BUDGETS.contains(&(self.budget * 100.0));
         let max_frames = or_default(self.max_frames as usize, Options::MAX_FRAMES);
         let buffer_kib = or_default(self.buffer_kib as usize, Options::BUFFER_KIB);
         let in_range = self.header_words <= 8
@@ -116,7 +132,8 @@ impl heaptap_options {
             && max_frames <= Options::MAX_FRAMES
             && (256..=4 << 20).contains(&buffer_kib)
             && self.wait_ms <= 60_000
-            && self.native_frames <= HEAPTAP_NATIVE_ON;
+            && self.native_frames <= HEAPTAP_NATIVE_ON
+            && is_budget;
         if !in_range {
             return Err(Refused(HEAPTAP_STATUS_OPTION));
         }
@@ -124,7 +141,7 @@ impl heaptap_options {
             0 => Options::WAIT,
             wait_ms => Duration::from_millis(u64::from(wait_ms)),
         };
-        Ok(Options {
+        let mut options = Options {
             seed: self.seed,
             header_words: self.header_words as usize,
             one_mutator: self.max_mutators == 1,
@@ -140,6 +157,7 @@ impl heaptap_options {
                 _ => return Err(Refused(HEAPTAP_STATUS_OPTION)),
             },
             rotation: self.rotation()?,
+            recorder: self.recorder()?,
             native_frames: self.native_frames == HEAPTAP_NATIVE_ON,
             buffers: Options::buffers_in(buffer_kib),
             // SAFETY: this function requires `context` to be NULL or to end with a NUL.
@@ -148,7 +166,11 @@ impl heaptap_options {
             runtime_params: unsafe { optional_bytes(self.runtime_params) },
             locate: self.locator(),
             ..Options::new(Vec::new(), rate)
-        })
+        };
+        if self.budget != 0.0 {
+            options.set_budget(self.budget, Some(rate).filter(|_| self.rate != 0.0));
+        }
+        Ok(options)
     }
 
     /// The file's name, which is required.
@@ -172,6 +194,24 @@ impl heaptap_options {
             && (2..=1_000_000).contains(&keep);
         let age = age.map(|seconds| Duration::from_secs(u64::from(seconds)));
         let limits = RotationLimits { bytes, age, keep };
+        in_range.then_some(Some(limits)).ok_or(Refused(HEAPTAP_STATUS_OPTION))
+    }
+
+    /// What is kept in memory instead of being written.
+    fn recorder(&self) -> Result<Option<RecorderLimits>, Refused> {
+        if (self.recorder_seconds, self.recorder_mib) == (0, 0) {
+            return Ok(None);
+        }
+        let time = Duration::from_secs(u64::from(self.recorder_seconds));
+        let bytes = match self.recorder_mib {
+            0 => Recorder::DEFAULT_BYTES,
+            mib => u64::from(mib) << 20,
+        };
+        let in_range = !time.is_zero()
+            && time <= Recorder::LONGEST
+            && (Recorder::MIN_BYTES..=Recorder::MAX_BYTES).contains(&bytes)
+            && self.rotation()?.is_none();
+        let limits = RecorderLimits { time, bytes, at_exit: false };
         in_range.then_some(Some(limits)).ok_or(Refused(HEAPTAP_STATUS_OPTION))
     }
 

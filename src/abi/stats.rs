@@ -37,8 +37,12 @@ pub struct heaptap_stats {
     pub hook_ns: u64,
     /// Sampled blocks not known to be dead.
     pub live_blocks: u64,
+    /// Processor time of the threads of this library, in nanoseconds. Exact.
+    pub threads_ns: u64,
+    /// Processor time of the program: of the process without `threads_ns` and `hook_ns`.
+    pub program_ns: u64,
     /// Zero.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 2],
 }
 
 // SAFETY: `repr(C)`, starts with its size; numbers only, no padding.
@@ -46,7 +50,7 @@ unsafe impl VersionedStruct for heaptap_stats {
     const FIRST_SIZE: usize = 128;
 
     fn reserved_is_zero(&self) -> bool {
-        self.reserved == [0; 4]
+        self.reserved == [0; 2]
     }
 }
 
@@ -80,6 +84,8 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
             bytes: numbers.bytes,
             hook_ns: numbers.hook_ns,
             live_blocks: numbers.live_blocks,
+            threads_ns: numbers.cost.threads_ns,
+            program_ns: numbers.cost.program_ns,
             ..VersionedStruct::ZERO
         };
         // SAFETY: this function requires `stats` to be NULL or a struct of the size that

@@ -44,13 +44,14 @@ pub unsafe extern "C" fn heaptap_tracer_start(
 /// `HEAPTAP_STATUS_NOT_ASKED` if it does not.
 ///
 /// `HEAPTAP` (or `MEMTRACE`) is the file and asks for the trace, `HEAPTAP_RATE`
-/// (or `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
+/// (or `MEMTRACE_RATE`) the rate, `HEAPTAP_BUDGET` the budget, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
 /// most frames in a backtrace. Each replaces the value in `options`. Otherwise
 /// like `heaptap_tracer_start`.
 ///
 /// If `HEAPTAP_TIMELINE` is 1, figures of the process are recorded over time beside the trace.
 /// `HEAPTAP_PROBES_LIMIT` is how large the file of probes and time line may become.
 /// `HEAPTAP_ROTATE` makes the trace a series of files, of which `HEAPTAP_KEEP` are kept.
+/// `HEAPTAP_RECORDER` keeps the trace in memory until it is asked for, or the process dies.
 /// If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
 /// snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
 /// a trace. Starts a thread for each of the first two.

@@ -5,17 +5,20 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use heaptap_control::{
-    Command, Flushed, Marked, Rotated, SnapshotRequest, StartRequest, Started, Status, Stopped,
-    Taken,
+    Budgeted, Command, Flushed, Marked, Recorded, RecorderRequest, Rotated, SnapshotRequest,
+    StartRequest, Started, Status, Stopped, Taken,
 };
 
+use heaptap_settings::BUDGETS;
+
 use super::jobs::{Answer, Queue, Work};
+use super::lease;
 use super::process::{self, Process};
 use super::sessions::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::Cancellation;
 use crate::snapshot::{self, Method, Order, Reason};
 use crate::sys::name_pattern::ProcessFacts;
-use crate::tracer::{self, Failure, Rate};
+use crate::tracer::{self, DumpOrder, DumpReason, Dumped, Failure, Rate, RecorderLimits};
 
 /// The longest wait for the writer.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
@@ -49,11 +52,17 @@ pub(super) fn plan(process: &'static Process, command: Command) -> Plan {
             let wait = Wait::new(request.wait, cancellation.clone());
             Plan::Job(Queue::Sessions, cancellation, Box::new(move || stop(process, &wait)))
         }
-        Command::Rotate => {
-            Plan::Job(Queue::Flushes, Cancellation::default(), Box::new(|| next_part(None)))
-        }
+        Command::Rotate => Plan::Job(Queue::Flushes, Cancellation::default(), Box::new(next_part)),
         Command::Rate(rate) => {
-            let work = Box::new(move || next_part(Some(rate)));
+            let work = Box::new(move || change_rate(rate));
+            Plan::Job(Queue::Flushes, Cancellation::default(), work)
+        }
+        Command::Budget(percent) => {
+            let work = Box::new(move || change_budget(percent));
+            Plan::Job(Queue::Flushes, Cancellation::default(), work)
+        }
+        Command::Recorder(request) => {
+            let work = Box::new(move || record(request));
             Plan::Job(Queue::Flushes, Cancellation::default(), work)
         }
         Command::Snapshot(request) => {
@@ -102,6 +111,7 @@ fn status(process: &Process) -> Status {
     let sessions = process.support.sessions.as_ref().err();
     let session = tracer::live_session();
     let stats = session.as_ref().map(|session| session.stats()).unwrap_or_default();
+    let recorder = session.as_ref().and_then(|session| session.recorder());
     Status {
         pid: process.pid,
         program: ProcessFacts::gather().executable,
@@ -110,27 +120,52 @@ fn status(process: &Process) -> Status {
         trace: session.as_ref().map(|session| session.file()).unwrap_or_default(),
         snapshots,
         sessions: sessions.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
-        state: if session.is_some() { "tracing" } else { "idle" }.to_owned(),
-        rate: session.map_or(0.0, |session| session.rate().get()),
+        state: match (&session, recorder) {
+            (Some(_), Some(_)) => "recording",
+            (Some(_), None) => "tracing",
+            (None, _) => "idle",
+        }
+        .to_owned(),
+        covered: recorder.map_or(0.0, |recorder| recorder.covered().as_secs_f64()),
+        rate: session.as_ref().map_or(0.0, |session| session.rate().get()),
+        budget: session.as_ref().and_then(|session| session.budget()).map_or(0.0, |it| it.share),
+        cost: rounded(stats.cost.share()),
         bytes: stats.bytes,
         samples: stats.totals.samples,
         lost: stats.totals.dropped,
     }
 }
 
+/// To hundredths of a per cent of a whole, which is finer than hooks are measured.
+fn rounded(share: f64) -> f64 {
+    (share * 1e4).round() / 1e4
+}
+
 fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
     process.support.sessions.clone()
 }
 
-fn start(process: &Process, request: StartRequest, wait: Wait) -> Answer {
-    let StartRequest { file, rate, rotate, keep, .. } = request;
-    let order = StartOrder { file: file.into_os_string().into_vec(), rate, rotate, keep, wait };
-    let session = sessions(process)?.start(&order)?;
+fn start(process: &'static Process, request: StartRequest, wait: Wait) -> Answer {
+    let StartRequest { file, rate, budget, rotate, keep, recorder, span, .. } = request;
+    let rate = rate.map(checked_rate).transpose()?;
+    let budget = budget.map(checked_share).transpose()?;
+    let recorder = recorder.map(|text| recorder_limits(&text)).transpose()?;
+    let file = file.into_os_string().into_vec();
+    let order = StartOrder { file, rate, budget, rotate, keep, recorder, wait };
+    let sessions = sessions(process)?;
+    let session = sessions.start(&order)?;
+    if let Some(span) = span
+        && let Err(why) = lease::begin(process, sessions, &session, span)
+    {
+        // Rather none than one without an end.
+        let _ = sessions.stop(Some(&session), &order.wait);
+        return Err(why);
+    }
     Ok(Started { file: session.file(), rate: session.rate().get() }.to_string())
 }
 
 fn stop(process: &Process, wait: &Wait) -> Answer {
-    let StoppedSession { session, words } = sessions(process)?.stop(wait)?;
+    let StoppedSession { session, words } = sessions(process)?.stop(None, wait)?;
     let file = session.file();
     if session.write_failed() {
         return Err(format!("the trace has ended, but {} lacks its end", file.display()));
@@ -139,6 +174,31 @@ fn stop(process: &Process, wait: &Wait) -> Answer {
     let (samples, lost) = (stats.totals.samples, stats.totals.dropped);
     let words = words.unwrap_or(0);
     Ok(Stopped { file, bytes: stats.bytes, samples, lost, words }.to_string())
+}
+
+fn recorder_limits(text: &str) -> Result<RecorderLimits, String> {
+    let parsed = heaptap_settings::Recorder::parse(text);
+    let parsed =
+        parsed.ok_or_else(|| format!("a recorder needs {}", heaptap_settings::RECORDER.syntax))?;
+    let heaptap_settings::Recorder { time, bytes, at_exit } = parsed;
+    Ok(RecorderLimits { time, bytes, at_exit })
+}
+
+/// Writes what a recorder has in memory.
+fn record(request: RecorderRequest) -> Answer {
+    let session =
+        tracer::live_session().ok_or("the program is not traced, so nothing is recorded of it")?;
+    if session.recorder().is_none() {
+        return Err(format!(
+            "the trace is written all the time, into {}: nothing has to be asked for",
+            session.file().display()
+        ));
+    }
+    let order = DumpOrder { reason: DumpReason::Asked, directory: request.directory };
+    let dumped = session.dump(order).ok_or("the trace has ended")??;
+    let Dumped { directory, bytes, covered, cut_short } = dumped;
+    let (covered, cut_short) = (covered.as_secs_f64(), cut_short.unwrap_or_default());
+    Ok(Recorded { directory, bytes, covered, cut_short }.to_string())
 }
 
 /// Adds a line to the log beside the trace.
@@ -158,25 +218,50 @@ fn flush() -> Answer {
     }
 }
 
-/// Begins the next file of a series, at this rate or the one before.
-fn next_part(rate: Option<f64>) -> Answer {
+/// Begins the next file of a series.
+fn next_part() -> Answer {
     let session = tracer::live_session()
         .ok_or("the program is not traced, so there is no file to go on from")?;
-    let rate = match rate {
-        None => None,
-        Some(rate) => Some(
-            Rate::new(rate)
-                .ok_or_else(|| format!("{rate} is no sampling rate: from {:e} to 1", Rate::MIN))?,
-        ),
-    };
-    match session.next_part(rate) {
+    if session.recorder().is_some() {
+        return Err("the trace is kept in memory: `recorder` writes it to files".into());
+    }
+    match session.next_part(None) {
         Ok(file) => Ok(Rotated { file }.to_string()),
         Err(Failure::Order) => Err(format!(
-            "the trace is one file, at one rate: start the program with {} (heaptap run --rotate)",
+            "the trace is one file: for a series, start the program with {} (heaptap run --rotate), or the \
+             trace with rotate=WHEN (heaptap start --rotate)",
             heaptap_settings::ROTATE.name
         )),
         Err(_) => Err("the trace has ended".into()),
     }
+}
+
+/// Samples at this rate from now on.
+fn change_rate(rate: f64) -> Answer {
+    let session =
+        tracer::live_session().ok_or("the program is not traced, so there is no rate to change")?;
+    let file = session.change_rate(checked_rate(rate)?)?;
+    Ok(Rotated { file }.to_string())
+}
+
+/// Keeps this budget, in per cent, from now on, or none.
+fn change_budget(percent: Option<f64>) -> Answer {
+    let session = tracer::live_session()
+        .ok_or("the program is not traced, so there is nothing to spend a budget on")?;
+    let share = percent.map(checked_share).transpose()?;
+    let rate = session.change_budget(share)?.get();
+    Ok(Budgeted { file: session.file(), rate, budget: share.unwrap_or(0.0) }.to_string())
+}
+
+fn checked_rate(rate: f64) -> Result<Rate, String> {
+    Rate::new(rate).ok_or_else(|| format!("{rate} is no sampling rate: from {:e} to 1", Rate::MIN))
+}
+
+/// The share that so many per cent are.
+fn checked_share(percent: f64) -> Result<f64, String> {
+    let (low, high) = (BUDGETS.start(), BUDGETS.end());
+    let refused = || format!("{percent}% is no budget: from {low}% to {high}%");
+    heaptap_settings::budget(&format!("{percent}%")).ok_or_else(refused)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //!
 //! - `settings`: what the environment asks for; `names`: the files of snapshots.
 //! - `process`: what is known of this process and shared by both threads.
-//! - `sessions`: what a runtime offers so that sessions can be started and stopped.
+//! - `sessions`: what a runtime offers so that sessions can be started and stopped; `lease`: sessions that
+//!   end by themselves.
 //! - `answer`: what each command does. The protocol is `crates/control` and `docs/control.md`.
 //! - `socket`: the directory and the socket; `server`: the thread `heaptap-control`;
 //!   `connection`: one client; `jobs`: commands that take time, on threads of their own.
@@ -24,6 +25,7 @@
 mod answer;
 mod connection;
 mod jobs;
+mod lease;
 mod names;
 mod process;
 mod server;
@@ -38,5 +40,7 @@ pub(crate) use answer::command_from_program;
 pub(crate) use process::{Moment, ProgramOrder, RuntimeSupport, take_from_program};
 pub(crate) use sessions::{Sessions, StartOrder, StoppedSession, Wait};
 pub(crate) use settings::Settings;
-pub(crate) use start::{may_start_in_child, settings_of_host, start, start_for_host};
+pub(crate) use start::{
+    OpenSocket, listens, may_start_in_child, settings_of_host, start, start_for_host,
+};
 pub(crate) use trigger::note_major_collections;

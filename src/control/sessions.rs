@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::safe_point::Cancellation;
-use crate::tracer::Session;
+use crate::tracer::{Rate, RecorderLimits, Session};
 
 /// How long a command waits for a safe point.
 pub(crate) struct Wait {
@@ -26,10 +26,15 @@ pub(crate) struct StartOrder {
     /// The file's name, before `%p`, `%e` and `%t` are replaced.
     pub(crate) file: Vec<u8>,
     /// `None`: that of the settings.
-    pub(crate) rate: Option<f64>,
+    pub(crate) rate: Option<Rate>,
+    /// What it may cost, by the program's processor time; the rate is then the highest. `None`: as in the
+    /// settings.
+    pub(crate) budget: Option<f64>,
     /// When it goes on in another file, and how many are kept. `None`: as the settings say.
     pub(crate) rotate: Option<String>,
     pub(crate) keep: Option<u64>,
+    /// `None`: that of the settings.
+    pub(crate) recorder: Option<RecorderLimits>,
     pub(crate) wait: Wait,
 }
 
@@ -44,5 +49,6 @@ pub(crate) struct StoppedSession {
 /// error says what to do.
 pub(crate) trait Sessions: Sync {
     fn start(&self, order: &StartOrder) -> Result<Arc<Session>, String>;
-    fn stop(&self, wait: &Wait) -> Result<StoppedSession, String>;
+    /// `only`: unless another session is live.
+    fn stop(&self, only: Option<&Arc<Session>>, wait: &Wait) -> Result<StoppedSession, String>;
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use heaptap_settings::TriggerSignal;
 
+use crate::sys::fatal_signals;
 use crate::sys::futex::EventCount;
 
 /// A signal has come since the last [`take`].
@@ -34,7 +35,9 @@ pub(super) fn install(signal: TriggerSignal) -> bool {
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: sigaction writes one struct; NULL changes nothing.
     let failed = unsafe { libc::sigaction(number, std::ptr::null(), &raw mut before) };
-    if failed != 0 || ![libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction) {
+    let is_free = [libc::SIG_DFL, libc::SIG_IGN].contains(&before.sa_sigaction)
+        || fatal_signals::stands_for_default(before.sa_sigaction);
+    if failed != 0 || !is_free {
         return false;
     }
     // SAFETY: all zeros are a valid `sigaction`, with an empty mask.

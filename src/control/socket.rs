@@ -34,21 +34,47 @@ fn current() -> Option<&'static Listener> {
 
 /// Opens the socket and starts the thread that answers on it. Failures are reported to the user.
 pub(super) fn start(process: &'static Process) {
-    // SAFETY: takes no arguments and cannot fail.
-    let user = unsafe { libc::geteuid() };
-    let listener = match open(user, process.pid) {
-        Ok(Some(listener)) => listener,
-        Ok(None) => return,
-        Err(error) => {
-            say(format_args!("the program takes no commands: {error}"));
-            return;
-        }
+    let started = match open_unserved(process.pid) {
+        Ok(Some(listener)) => serve(process, listener),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error.to_string()),
     };
-    let serve = move |_| Server::new(process, listener, user, open_again).run();
-    if let Err(error) = thread::start("heaptap-control", serve) {
-        listener.remove_name();
-        say(format_args!("the program takes no commands: cannot start a thread: {error}"));
+    if let Err(why) = started {
+        say(format_args!("the program takes no commands: {why}"));
     }
+}
+
+/// Opens the socket of this process. `None` if another copy of this library listens for it.
+pub(super) fn open_unserved(pid: u32) -> io::Result<Option<Listener>> {
+    open_in(&directories(std::env::var_os(RUNTIME_DIRECTORY), user()), user(), pid)
+}
+
+/// Whether this process, or the parent that has forked, has opened a socket.
+pub(super) fn is_open() -> bool {
+    current().is_some()
+}
+
+/// Starts the thread that answers on a socket.
+pub(super) fn serve(process: &'static Process, listener: Listener) -> Result<(), String> {
+    let listener = keep(listener);
+    let serve = move |_| Server::new(process, listener, user(), open_again).run();
+    let started = thread::start("heaptap-control", serve);
+    started.map(drop).map_err(|error| {
+        listener.remove_name();
+        format!("cannot start a thread: {error}")
+    })
+}
+
+fn user() -> u32 {
+    // SAFETY: takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The socket of this process from now on.
+fn keep(listener: Listener) -> &'static Listener {
+    let listener = &*Box::leak(Box::new(listener));
+    LISTENER.store(std::ptr::from_ref(listener).cast_mut(), Ordering::Release);
+    listener
 }
 
 /// Removes the name of the socket. At exit.
@@ -86,11 +112,7 @@ fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
 fn open(user: u32, pid: u32) -> io::Result<Option<&'static Listener>> {
     let runtime = std::env::var_os(RUNTIME_DIRECTORY);
     let listener = open_in(&directories(runtime, user), user, pid)?;
-    let listener = listener.map(|listener| &*Box::leak(Box::new(listener)));
-    if let Some(listener) = listener {
-        LISTENER.store(std::ptr::from_ref(listener).cast_mut(), Ordering::Release);
-    }
-    Ok(listener)
+    Ok(listener.map(keep))
 }
 
 /// The directories for the socket, the best first.

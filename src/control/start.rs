@@ -9,6 +9,7 @@ use heaptap_settings::Trigger;
 use super::process::{self, Process, RuntimeSupport};
 use super::settings::Settings;
 use super::{socket, trigger};
+use crate::sys::listener::Listener;
 use crate::tracer::{self, Failure, say};
 
 /// The longest wait at exit for commands that are being carried out.
@@ -44,6 +45,53 @@ pub(crate) fn settings_of_host() -> Result<Settings, Failure> {
 pub(crate) fn start_for_host(settings: &Settings) {
     if settings.is_active() {
         start(settings, RuntimeSupport::of_host());
+    }
+}
+
+/// Whether this process takes commands. A forked child of one that does, does so from now on.
+pub(crate) fn listens() -> Result<bool, String> {
+    let Some(process) = process::recorded() else { return Ok(false) };
+    if process.is_current() {
+        return Ok(socket::is_open());
+    }
+    let socket = OpenSocket::open()?;
+    match process::record_child() {
+        Some(child) => socket::serve(child, socket.0).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// The socket of a program that is attached to while it runs, which nobody answers on yet.
+pub(crate) struct OpenSocket(Listener);
+
+impl OpenSocket {
+    /// An error says why there is none.
+    pub(crate) fn open() -> Result<OpenSocket, String> {
+        // SAFETY: `getauxval` reads the process's auxiliary vector and takes any key.
+        if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+            return Err("a program with more rights than its user takes no commands".into());
+        }
+        let opened = socket::open_unserved(std::process::id());
+        let opened = opened.map_err(|error| format!("it cannot take commands: {error}"))?;
+        let listens = "another copy of heaptap's library listens in it already";
+        opened.map(OpenSocket).ok_or_else(|| listens.to_owned())
+    }
+
+    /// Starts answering.
+    pub(crate) fn serve(self, support: RuntimeSupport) -> Result<(), String> {
+        let directory = std::env::current_dir().unwrap_or_default();
+        let settings = Settings { listen: true, directory, ..Settings::default() };
+        let Some(process) = process::record(&settings, support) else {
+            self.abandon();
+            return Err("it links heaptap, and starts and stops its traces itself".into());
+        };
+        register_handlers();
+        socket::serve(process, self.0)
+    }
+
+    /// Closes it.
+    pub(crate) fn abandon(self) {
+        self.0.remove_name();
     }
 }
 

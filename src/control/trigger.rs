@@ -9,8 +9,7 @@ use heaptap_settings::Trigger;
 use super::process::Process;
 use super::signal::{self, WAKE};
 use crate::snapshot::Reason;
-use crate::sys::memory_pressure::PressureWatch;
-use crate::sys::process_stats::ProcessStats;
+use crate::sys::memory_pressure::MemoryWatch;
 use crate::sys::thread;
 use crate::tracer::say;
 
@@ -80,35 +79,6 @@ struct Schedule {
     /// The numbers of collections that were not reached yet, ascending.
     majors: Vec<u64>,
     memory: Option<MemoryWatch>,
-}
-
-/// Looks at the limit of the process's memory, with or without a trace.
-struct MemoryWatch {
-    stats: ProcessStats,
-    pressure: PressureWatch,
-    start: Instant,
-    next: Instant,
-}
-
-impl MemoryWatch {
-    /// Between two looks, which take some microseconds each.
-    const PERIOD: Duration = Duration::from_millis(100);
-
-    fn new(now: Instant) -> MemoryWatch {
-        let pressure = PressureWatch::default();
-        MemoryWatch { stats: ProcessStats::new(), pressure, start: now, next: now }
-    }
-
-    /// Whether memory has become short, if it is time to look.
-    fn is_short(&mut self, now: Instant) -> bool {
-        if now < self.next {
-            return false;
-        }
-        self.next = now + MemoryWatch::PERIOD;
-        let time = now.saturating_duration_since(self.start).as_nanos();
-        let time = u64::try_from(time).unwrap_or(u64::MAX);
-        self.pressure.look(self.stats.group_usage(), time).is_some()
-    }
 }
 
 struct Timer {

@@ -28,6 +28,7 @@ mod pace;
 mod registry;
 mod sidecar;
 mod sidecar_file;
+mod sidecar_output;
 mod sidecar_trace;
 mod size_limit;
 mod text_cell;

@@ -21,9 +21,11 @@ use super::counters::{Counters, OFTEN_NS, ReadHeap};
 use super::pace::Pace;
 use super::registry::{Note, ProbeRegistry};
 use super::sidecar_file::SidecarFile;
+use super::sidecar_output::SidecarOutput;
 use super::sidecar_trace::{SidecarClock, SidecarOwner, TraceAt};
 use super::size_limit::SizeLimit;
 use super::time_line::TimeLine;
+use crate::sys::recording::Recording;
 
 /// Records what changes into a sidecar, from tick to tick.
 pub(crate) struct Sidecar {
@@ -39,6 +41,8 @@ pub(crate) struct Sidecar {
     file: Option<SidecarFile>,
     limit: SizeLimit,
     pace: Pace,
+    /// Where the trace is kept, if it is in memory.
+    recording: Option<Arc<Recording>>,
     /// No sidecar can be written any more.
     failed: bool,
 }
@@ -64,8 +68,14 @@ impl Sidecar {
             file: None,
             limit: SizeLimit::new(most_bytes),
             pace: Pace::default(),
+            recording: None,
             failed: false,
         }
+    }
+
+    /// The same for a trace that is kept in memory, if this is one.
+    pub(crate) fn kept_in(self, recording: Option<Arc<Recording>>) -> Sidecar {
+        Sidecar { recording, ..self }
     }
 
     /// A value that carries a tag has died.
@@ -148,12 +158,14 @@ impl Sidecar {
             return Ok(());
         }
         self.close(trace.time(clock))?;
-        if !std::fs::symlink_metadata(trace.file).is_ok_and(|found| found.is_file()) {
+        let is_memory = self.recording.is_some();
+        if !is_memory && !std::fs::symlink_metadata(trace.file).is_ok_and(|found| found.is_file()) {
             // A pipe, or a file that was removed: there is no place beside it.
             self.failed = true;
             return Ok(());
         }
-        self.file = Some(SidecarFile::create(trace, (self.owner)())?);
+        let out = SidecarOutput::create(trace.file, self.recording.as_ref())?;
+        self.file = Some(SidecarFile::begin(out, trace, (self.owner)())?);
         self.limit.begin();
         self.begin(trace, clock)
     }

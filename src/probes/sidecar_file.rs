@@ -1,15 +1,13 @@
 //! A sidecar that is being written: events in, packets out.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
 
 use heaptap_probes::thin::log_bytes;
 use heaptap_probes::{Decoder, Dropped, Encoder, Event, Start, Thinner, Thinning, Timed};
 
+use super::sidecar_output::{SidecarOutput, SidecarReplacement};
 use super::sidecar_trace::{SidecarOwner, TraceAt};
-use crate::sys::file;
-use crate::sys::output::{Output, Replacement};
 
 /// How much of a file is read at once to thin it.
 const CHUNK: usize = 64 << 10;
@@ -19,7 +17,7 @@ pub(super) struct SidecarFile {
     /// The trace it belongs to, and when that begins, in microseconds since the epoch.
     trace: OsString,
     start_us: u64,
-    out: Output,
+    out: SidecarOutput,
     encoder: Encoder,
     pid: u64,
     /// How many probes it has the names of.
@@ -30,18 +28,19 @@ pub(super) struct SidecarFile {
 
 /// The same in fewer rows, in a file that has not taken its place yet.
 pub(super) struct ThinnedFile {
-    replacement: Replacement,
+    replacement: SidecarReplacement,
     pub(super) bytes: u64,
     pub(super) dropped: Dropped,
     log_bytes: u64,
 }
 
 impl SidecarFile {
-    /// Makes the sidecar of this trace.
-    pub(super) fn create(trace: TraceAt<'_>, owner: SidecarOwner) -> Result<SidecarFile, String> {
-        let name = heaptap_probes::sidecar_name(trace.file);
-        let out = file::create_sidecar(Path::new(&name))
-            .map_err(|error| format!("{error}; the trace goes on without it"))?;
+    /// The sidecar of this trace, in an empty output.
+    pub(super) fn begin(
+        out: SidecarOutput,
+        trace: TraceAt<'_>,
+        owner: SidecarOwner,
+    ) -> Result<SidecarFile, String> {
         let pid = u64::from(owner.pid);
         let mut file = SidecarFile {
             trace: trace.file.to_owned(),
@@ -87,7 +86,7 @@ impl SidecarFile {
 
     /// Its name in messages.
     pub(super) fn name(&self) -> impl std::fmt::Display + '_ {
-        self.out.path().display()
+        self.out.name().display()
     }
 
     /// Its size with all that was added.
@@ -125,7 +124,7 @@ impl SidecarFile {
     pub(super) fn thinned(&self, thinning: Thinning) -> io::Result<ThinnedFile> {
         let mut replacement = self.out.replacement()?;
         let (mut encoder, mut log) = (Encoder::new(self.pid), 0);
-        let out = replacement.out()?;
+        let out = &mut replacement;
         let mut keep = |timed: Timed| {
             log += log_bytes(&timed.event);
             encoder.add(&timed).map_or(Ok(()), |packet| out.write_all(&packet))
@@ -148,20 +147,20 @@ impl SidecarFile {
         }
         let dropped = thinner.finish(&mut keep)?;
         encoder.take().map_or(Ok(()), |packet| out.write_all(&packet))?;
-        let bytes = out.written();
+        let bytes = out.written()?;
         Ok(ThinnedFile { replacement, bytes, dropped, log_bytes: log })
     }
 
     /// Goes on in the other file, which takes the place of this one.
     pub(super) fn replace(&mut self, time: u64, thinned: ThinnedFile) -> io::Result<()> {
-        let new = thinned.replacement.commit()?;
-        let mut old = std::mem::replace(&mut self.out, new);
+        let old = self.out.replace(thinned.replacement)?;
         self.log_bytes = thinned.log_bytes;
+        let Some(mut old) = old else { return Ok(()) };
         let mut last = Encoder::new(self.pid);
         let full = last.add(&Timed { time, event: Event::Replaced });
         // For those who tail the old file. If it cannot be written, they find out by its name.
         let packets = full.into_iter().chain(last.take());
-        packets.for_each(|packet| _ = old.write_all(&packet));
+        packets.for_each(|packet| _ = io::Write::write_all(&mut old, &packet));
         Ok(())
     }
 

@@ -26,6 +26,11 @@ static KNOWN: [&dyn attach::Runtime; 2] = [&ocaml::OCAML4, &ocaml::OCAML5];
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = at_load;
 
+/// Attaches to the runtime of a program that runs already. See `attach::while_running`.
+pub(crate) fn attach_while_running() -> Result<(), String> {
+    attach::while_running(&KNOWN)
+}
+
 extern "C" fn at_load() {
     crate::tracer::guard(|| attach::at_load(&KNOWN));
 }

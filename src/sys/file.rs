@@ -15,7 +15,7 @@ use super::clock_source::clock_ns;
 use super::descriptor::lock;
 use super::output::Output;
 use core::fmt;
-use heaptap_trace::TraceHead;
+use heaptap_trace::{SERIES_MAGIC, TraceHead, series_name};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -82,9 +82,38 @@ pub(crate) fn create(path: &Path) -> Result<Output, FileError> {
     Err(FileError::TooMany(path.into()))
 }
 
-/// Opens and empties `path`, the sidecar of a trace. Nobody has named this file: a symbolic
-/// link is not followed, and what is neither empty nor a sidecar is refused.
+/// Opens and empties `path`, the sidecar of a trace with its probes. Nobody has named this file: a
+/// symbolic link is not followed, and what is neither empty nor such a sidecar is refused.
 pub(crate) fn create_sidecar(path: &Path) -> Result<Output, FileError> {
+    create_beside::<{ heaptap_probes::SIDECAR_START }>(path, |begin| {
+        heaptap_probes::is_sidecar(begin)
+    })
+}
+
+/// The same for the sidecar of a series.
+pub(crate) fn create_series_sidecar(path: &Path) -> Result<Output, FileError> {
+    create_beside::<{ SERIES_MAGIC.len() }>(path, |begin| *begin == SERIES_MAGIC)
+}
+
+/// Removes the sidecar of an earlier series, beside a trace that is none.
+pub(crate) fn remove_series_sidecar(trace: &Path) {
+    let path = series_name(trace.as_os_str());
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+    let mut begin = [0; SERIES_MAGIC.len()];
+    if let Ok(file) = opened
+        && file.metadata().is_ok_and(|found| found.is_file())
+        && read_begin(&file, &mut begin).is_ok()
+        && begin == SERIES_MAGIC
+    {
+        let _ = std::fs::remove_file(&path);
+    }
+}
+
+fn create_beside<const START: usize>(
+    path: &Path,
+    is_sidecar: impl FnOnce(&[u8; START]) -> bool,
+) -> Result<Output, FileError> {
     let refused = |error| FileError::Open(path.into(), error);
     let file = options(libc::O_NOFOLLOW).read(true).create(true).open(path).map_err(refused)?;
     let found = file.metadata().map_err(refused)?;
@@ -94,10 +123,10 @@ pub(crate) fn create_sidecar(path: &Path) -> Result<Output, FileError> {
     if !lock(&file).map_err(refused)? {
         return Err(FileError::Locked(path.into()));
     }
-    let mut begin = [0; heaptap_probes::SIDECAR_START];
+    let mut begin = [0; START];
     match read_begin(&file, &mut begin).map_err(refused)? {
         0 => {}
-        _ if heaptap_probes::is_sidecar(&begin) => file.set_len(0).map_err(refused)?,
+        _ if is_sidecar(&begin) => file.set_len(0).map_err(refused)?,
         _ => return Err(FileError::NotATrace(path.into())),
     }
     Output::new(file, &found, path).map_err(refused)

@@ -1,7 +1,9 @@
 //! When memory runs short: below a limit of the process's control groups, as whoever looks ten
 //! times a second sees it. On threads of ours.
 
-use super::process_stats::GroupUsage;
+use std::time::{Duration, Instant};
+
+use super::process_stats::{GroupUsage, ProcessStats};
 
 /// Memory is short below this part of the limit, or if the rest is used up this soon.
 const SHORT: u64 = 10;
@@ -17,6 +19,36 @@ const LINGER_NS: u64 = 1_000_000_000;
 
 /// And no longer than this: a program may live close to its limit.
 const LONGEST_URGENT_NS: u64 = 10_000_000_000;
+
+/// Looks at the limit of the process's memory, with or without a time line.
+pub(crate) struct MemoryWatch {
+    stats: ProcessStats,
+    pressure: PressureWatch,
+    start: Instant,
+    /// When to look next.
+    pub(crate) next: Instant,
+}
+
+impl MemoryWatch {
+    /// Between two looks, which take some microseconds each.
+    const PERIOD: Duration = Duration::from_millis(100);
+
+    pub(crate) fn new(now: Instant) -> MemoryWatch {
+        let pressure = PressureWatch::default();
+        MemoryWatch { stats: ProcessStats::new(), pressure, start: now, next: now }
+    }
+
+    /// Whether memory has become short, if it is time to look.
+    pub(crate) fn is_short(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.next = now + MemoryWatch::PERIOD;
+        let time = now.saturating_duration_since(self.start).as_nanos();
+        let time = u64::try_from(time).unwrap_or(u64::MAX);
+        self.pressure.look(self.stats.group_usage(), time).is_some()
+    }
+}
 
 /// Decides from usage and limit whether memory is short. Times are nanoseconds of any clock.
 #[derive(Default)]

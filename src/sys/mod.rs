@@ -14,6 +14,8 @@
 //! | `name_pattern` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `part_files` | the files of a series in their directory: names, and which are kept | the starting thread, the writer thread |
+//! | `recording` | the same in memory, the last parts only; writes them to a directory | the writer thread, signal handlers |
+//! | `fatal_signals` | something is done before a signal ends the process | the starting thread, signal handlers |
 //! | `lock` | waiting for a lock until a deadline | both |
 //! | `race_once` | a value that is made once and that nobody waits for, not even in a forked child | both |
 //! | `listener` | a socket that listens, and its clients; `poll`: waits for several | the control thread |
@@ -21,6 +23,7 @@
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread; walks of a heap |
 //! | `process_stats` | memory, threads and limits of this process | the writer thread, the trigger thread |
+//! | `processor_time` | that of this process, and that of our own threads | both |
 //! | `memory_pressure` | whether that memory runs short | the writer thread, the trigger thread |
 //! | `output` | writes each packet whole or not at all | the writer thread |
 //! | `write_signals` | writes on threads of the host without SIGPIPE and SIGXFSZ | the starting thread, exit handlers |
@@ -34,6 +37,8 @@ mod clock_source;
 pub(crate) mod copy_process;
 mod descriptor;
 pub(crate) mod errno;
+#[cfg(not(loom))]
+pub(crate) mod fatal_signals;
 pub(crate) mod file;
 pub(crate) mod futex;
 pub(crate) mod instruction_sync;
@@ -51,8 +56,11 @@ pub(crate) mod prefetch;
 pub(crate) mod process_memory;
 #[cfg(not(loom))]
 pub(crate) mod process_stats;
+pub(crate) mod processor_time;
 pub(crate) mod program;
 pub(crate) mod race_once;
+#[cfg(not(loom))]
+pub(crate) mod recording;
 pub(crate) mod shared_memory;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -88,6 +88,11 @@ impl Output {
         &self.path
     }
 
+    /// Whether it is a file, and not a pipe or a device.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.regular
+    }
+
     /// Bytes of whole packets so far.
     pub(crate) fn written(&self) -> u64 {
         self.written

@@ -10,6 +10,7 @@
 #![allow(unsafe_code, reason = "changes the signal mask and reads the thread's id")]
 
 use super::futex::EventCount;
+use super::processor_time::CountedThread;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, Ordering};
 use core::time::Duration;
@@ -87,6 +88,7 @@ pub(crate) fn start<T: Send + 'static>(
         let id = unsafe { libc::gettid() };
         finish.0.id.store(id, Ordering::Release);
         finish.0.changed.notify();
+        let _counted = CountedThread::begin();
         body(finish)
     });
     set_mask(&before)?;

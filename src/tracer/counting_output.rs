@@ -37,6 +37,10 @@ impl TraceOutput for CountingOutput {
         self.output.set_completion(completion);
     }
 
+    fn is_file(&self) -> bool {
+        self.output.is_file()
+    }
+
     fn was_truncated(&mut self) -> bool {
         self.output.was_truncated()
     }

@@ -12,7 +12,7 @@ use heaptap_settings as settings;
 use crate::sampling::Rate;
 use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
-use crate::tracer::options::Options;
+use crate::tracer::options::{Options, RecorderLimits};
 use crate::writer::RotationLimits;
 
 const _: () = assert!(settings::MIN_RATE == Rate::MIN, "the table and the sampler disagree");
@@ -59,8 +59,19 @@ fn apply_settings(
         report(&invalid);
         Failure::Rate
     })?;
-    if let Some(rate) = rate {
-        options.rate = Rate::new(rate).ok_or(Failure::Rate)?;
+    let rate = rate.map(|rate| Rate::new(rate).ok_or(Failure::Rate)).transpose()?;
+    let budget = settings::BUDGET.find_budget(&lookup).map_err(|invalid| {
+        report(&invalid);
+        Failure::Option
+    })?;
+    match (budget, rate) {
+        (Some(share), highest) => options.set_budget(share, highest),
+        (None, Some(rate)) => match options.budget {
+            // The host's.
+            Some(budget) => options.set_budget(budget.share, Some(rate)),
+            None => options.rate = rate,
+        },
+        (None, None) => {}
     }
     let integer = |variable: &settings::Variable| {
         variable.find_integer(&lookup).map_err(|invalid| {
@@ -78,6 +89,18 @@ fn apply_settings(
     if let Some(settings::Rotation { bytes, age }) = rotation {
         let keep = integer(&settings::KEEP)?.unwrap_or(settings::DEFAULT_KEEP) as usize;
         options.rotation = Some(RotationLimits { bytes, age, keep });
+    }
+    let recorder = settings::RECORDER.find_recorder(&lookup).map_err(|invalid| {
+        report(&invalid);
+        Failure::Option
+    })?;
+    if let Some(settings::Recorder { time, bytes, at_exit }) = recorder {
+        if options.rotation.is_some() {
+            let (one, other) = (settings::RECORDER.name, settings::ROTATE.name);
+            say(format_args!("{one} and {other} exclude each other: unset one; not tracing"));
+            return Err(Failure::Option);
+        }
+        options.recorder = Some(RecorderLimits { time, bytes, at_exit });
     }
     if let Some(frames) = integer(&settings::FRAMES)? {
         options.max_frames = frames as usize;

@@ -29,17 +29,6 @@ pub(crate) fn trace_info(options: &Options, rate: Rate, start_us: u64) -> TraceI
     }
 }
 
-/// A trace file at this rate, that begins at this time.
-pub(crate) fn new_file(
-    out: CountingOutput,
-    options: &Options,
-    rate: Rate,
-    start_us: u64,
-) -> NewFile<CountingOutput> {
-    let info = trace_info(options, rate, start_us);
-    NewFile { out, info, late_params: options.late_params.clone() }
-}
-
 /// Microseconds since the epoch.
 pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
@@ -73,4 +62,15 @@ pub(crate) fn entropy() -> u64 {
     // Without random bytes, the time and the process id must do.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(40)) | 1
+}
+
+/// A trace file at this rate, that begins at this time.
+pub(super) fn new_file(
+    out: CountingOutput,
+    options: &Options,
+    rate: Rate,
+    start_us: u64,
+) -> NewFile<CountingOutput> {
+    let info = trace_info(options, rate, start_us);
+    NewFile { out, info, late_params: options.late_params.clone() }
 }

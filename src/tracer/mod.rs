@@ -4,14 +4,16 @@
 //!
 //! - `failure`, `message`, `start_error`, `options`, `environment`: the basis; what the user
 //!   chose.
-//! - `state`, `counters`, `labels`, `stopwatch`, `info`: facts of a session that
+//! - `state`, `counters`, `cost`, `labels`, `stopwatch`, `info`: facts of a session that
 //!   its parts share.
 //! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
 //!   sampled block to records in the mutator's event buffer.
+//! - `registry`: the mutators. `budget`: a bound for what tracing costs, kept on the writer thread.
 //! - `part_code_cache`, `frame_locator`, `session_clock`, `writer_context`: what the writer thread needs
 //!   of the session.
-//! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
-//!   its writer thread and the list of its mutators. `series`: going on from file to file.
+//! - `counting_output`, `writer_thread`, `session`: the session, with
+//!   its writer thread and the list of its mutators. `series`: parts of a trace, in files or memory.
+//!   `changes`: another part, rate or budget while it runs.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
 //!
@@ -25,10 +27,14 @@
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers for exit and fork")]
 
 mod backtraces;
+mod budget;
+mod changes;
+mod cost;
 mod counters;
 mod counting_output;
 mod environment;
 mod failure;
+mod flight_recorder;
 mod fork;
 mod frame_locator;
 mod guard;
@@ -52,15 +58,16 @@ mod stopwatch;
 mod writer_context;
 mod writer_thread;
 
-pub(crate) use crate::writer::{ReadParams, RotationLimits};
+pub(crate) use crate::writer::{DumpOrder, DumpReason, Dumped, ReadParams, RotationLimits};
 pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
 pub(crate) use environment::{options_from_environment, settings_from_environment};
 pub(crate) use failure::Failure;
+pub(crate) use flight_recorder::{leave_end_to_others, note_uncaught_exception};
 pub(crate) use guard::guard;
 pub(crate) use labels::Labels;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
-pub(crate) use options::{Locator, Namer, Options, Tracking, WhenFull};
+pub(crate) use options::{Locator, Namer, Options, RecorderLimits, Tracking, WhenFull};
 pub(crate) use process::{
     flush_signal_safe, forget, last_session, live_session, on_start_in_child, prepare,
     session_in_this_process, start, start_sharing,

@@ -8,6 +8,7 @@ use heaptap_trace::{LocationList, TraceFormat};
 use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
+use crate::tracer::budget::Budget;
 use crate::writer::{ReadParams, RotationLimits};
 
 /// What to do when no event buffer is free.
@@ -28,6 +29,32 @@ pub(crate) enum Tracking {
     Addresses,
 }
 
+/// What is kept in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecorderLimits {
+    /// This much time, if it fits.
+    pub(crate) time: Duration,
+    /// The most memory.
+    pub(crate) bytes: u64,
+    /// Whether it is written when the program exits, too.
+    pub(crate) at_exit: bool,
+}
+
+impl RecorderLimits {
+    /// The time is covered by so many whole parts and what is left of another one.
+    const PARTS: u32 = 6;
+
+    /// The longest time of a part.
+    pub(super) fn part_time(&self) -> Duration {
+        self.time / Self::PARTS
+    }
+
+    /// The size at which a part is left.
+    pub(super) fn part_bytes(&self) -> u64 {
+        self.bytes / 8
+    }
+}
+
 /// Finds the locations of a host's codes. Called on the writer thread.
 pub(crate) type Locator = Arc<dyn Fn(u64, &mut LocationList) + Send + Sync>;
 
@@ -41,8 +68,13 @@ pub(crate) struct Options {
     /// The file's name, before `%p`, `%e` and `%t` are replaced.
     pub(crate) file: Vec<u8>,
     pub(crate) rate: Rate,
+    /// What the trace may cost: the rate changes to keep it.
+    pub(crate) budget: Option<Budget>,
     /// When the trace goes on in another file, as a series; `None` if it is one file.
     pub(crate) rotation: Option<RotationLimits>,
+    /// What is kept in memory and written when it is asked for; `None` if the trace is written all
+    /// the time. Not together with `rotation`.
+    pub(crate) recorder: Option<RecorderLimits>,
     /// The same seed gives the same samples in the same program. 0: a new one.
     pub(crate) seed: u64,
     /// Header words: between a block's start and the address that the runtime uses.
@@ -77,6 +109,8 @@ pub(crate) struct Options {
     /// For codes that are in a frame table without a location. If it finds no name,
     /// the program's symbols are read.
     pub(crate) name: Option<Namer>,
+    /// Whether an address is one of the runtime's own code.
+    pub(crate) is_runtime: Option<fn(usize) -> bool>,
 }
 
 impl Options {
@@ -95,7 +129,9 @@ impl Options {
         Options {
             file,
             rate,
+            budget: None,
             rotation: None,
+            recorder: None,
             seed: 0,
             header_words: 0,
             one_mutator: false,
@@ -113,7 +149,16 @@ impl Options {
             read_heap: None,
             locate: None,
             name: None,
+            is_runtime: None,
         }
+    }
+
+    /// The trace may cost this share of the program's processor time. The rate is at most `highest`,
+    /// or [`Budget::HIGHEST`].
+    pub(crate) fn set_budget(&mut self, share: f64, highest: Option<Rate>) {
+        let budget = Budget::new(share, highest);
+        self.rate = budget.first_rate();
+        self.budget = Some(budget);
     }
 
     /// The number of event buffers in this much memory.

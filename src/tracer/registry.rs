@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::blocks::Generations;
+use crate::tracer::cost::Cost;
 use crate::tracer::counters::{Counters, Totals};
 
 /// The mutators of a session, those that ended included.
@@ -57,6 +58,8 @@ pub(crate) struct SessionStats {
     pub(crate) live_blocks: u64,
     pub(crate) bytes: u64,
     pub(crate) hook_ns: u64,
+    /// What it all takes.
+    pub(crate) cost: Cost,
 }
 
 impl MutatorRegistry {

@@ -20,15 +20,18 @@ use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
 use crate::sys::clock::{Clock, Moment, TickSource};
 use crate::sys::write_signals::without_write_signals;
+use crate::tracer::budget::{BudgetKeeper, Controller, SharedController};
+use crate::tracer::cost::CostMeter;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
+use crate::tracer::flight_recorder::{self, FlightRecorder, RecorderWatch};
 use crate::tracer::frame_locator::FrameLocator;
 use crate::tracer::info::{entropy, new_file, now_us, sidecar_owner};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::tracer::registry::{MutatorRegistry, Orphans, SessionStats};
-use crate::tracer::series::{self, CurrentFile};
+use crate::tracer::series::{self, CurrentFile, Parts};
 use crate::tracer::session_clock::SessionClock;
 use crate::tracer::start_error::StartError;
 use crate::tracer::state::State;
@@ -36,6 +39,9 @@ use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_context::WriterContext;
 use crate::tracer::writer_thread::{Stop, WriterThread};
 use crate::writer::{IdentifiedBlocks, Mailbox, TraceOutput, Writer, open};
+
+/// How long the end of a program waits for what a recorder writes.
+const LONGEST_DUMP: Duration = Duration::from_secs(20);
 
 /// A session. Mutators share it, so that a hook that is running when the session
 /// ends still has everything it needs.
@@ -59,7 +65,12 @@ pub(crate) struct Session {
     pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
     pub(super) writer: WriterThread,
-    registry: Mutex<MutatorRegistry>,
+    /// Of a trace that is kept in memory.
+    recorder: Option<Arc<FlightRecorder>>,
+    registry: Arc<Mutex<MutatorRegistry>>,
+    /// Chooses the rate, if there is a budget.
+    pub(super) controller: SharedController,
+    meter: CostMeter,
     /// Whether the registry has orphans, readable without its lock.
     has_orphans: AtomicBool,
     /// In a forked child, the session that replaced this one; `None` if tracing
@@ -79,6 +90,13 @@ impl Session {
             // Of the bytes of a part.
             options.probes_limit = options.probes_limit.min(bytes / 8);
         }
+        let recorder = match options.recorder {
+            Some(limits) => {
+                options.probes_limit = options.probes_limit.min(limits.part_bytes() / 8);
+                Some(FlightRecorder::new(&options, limits)?)
+            }
+            None => None,
+        };
         let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
         let (stopwatch, clock, start_us) = match forked {
             // The program goes on reading the stopwatch of its parent until now.
@@ -93,15 +111,29 @@ impl Session {
             }
         };
         let state = Arc::new(State::new(options.rate));
+        if options.rotation.is_some() || options.budget.is_some() {
+            state.allow_many_rates();
+        }
         let current_file = CurrentFile::default();
-        let (out, parts) = match options.rotation {
-            None => (open_output(&options.file, &state)?, None),
-            Some(limits) => {
-                let (out, parts) = series::begin(&options, limits, &state, &current_file)?;
+        let parts = match &recorder {
+            Some(recorder) => Some(Parts::Memory(recorder)),
+            None => options.rotation.map(Parts::Files),
+        };
+        let (out, parts) = match parts {
+            None => {
+                let out = open_output(&options.file, &state)?;
+                let parts = options.budget.map(|_| series::begin_of_one_file(&out)).transpose()?;
+                (out, parts)
+            }
+            Some(parts) => {
+                let (out, parts) = series::begin(&options, &parts, &state, &current_file)?;
                 (out, Some(parts))
             }
         };
-        let output_name = out.name().to_owned();
+        let output_name = match &recorder {
+            Some(recorder) => recorder.pattern(),
+            None => out.name().to_owned(),
+        };
         current_file.set(&output_name);
         let mailbox = Arc::new(Mailbox::new());
         let sidecar = Sidecar::new(
@@ -111,12 +143,25 @@ impl Session {
             options.time_line,
             options.read_heap.clone(),
             options.probes_limit,
-        );
+        )
+        .kept_in(recorder.as_ref().map(|recorder| Arc::clone(&recorder.recording)));
+        let orphans = Orphans::new().ok_or(Failure::Memory)?;
+        let registry = Arc::new(Mutex::new(MutatorRegistry::new(orphans)));
+        let controller = options.budget.map(|budget| Controller::new(budget, options.rate));
+        let controller: SharedController = Arc::new(Mutex::new(controller));
+        let meter = CostMeter::start();
         let context = WriterContext {
             frames: FrameLocator::new(&options, &tables, &labels),
             clock: SessionClock::new(clock, stopwatch),
             state: Arc::clone(&state),
             sidecar,
+            budget: BudgetKeeper::new(
+                Arc::clone(&controller),
+                Arc::clone(&registry),
+                Arc::clone(&state),
+            ),
+            probes: Arc::clone(&probes),
+            recorder: recorder.clone().map(|recorder| RecorderWatch::new(recorder, &options)),
         };
         let first = new_file(out, &options, options.rate, start_us);
         let format = options.format();
@@ -131,7 +176,7 @@ impl Session {
                 let message = format!("cannot start the writer thread: {error}; not tracing");
                 StartError::new(Failure::Thread, message)
             })?;
-        let orphans = Orphans::new().ok_or(Failure::Memory)?;
+        recorder.iter().for_each(|it| it.watch_signals(Box::new(writer.urgent_dumps())));
         Ok(Arc::new(Session {
             options,
             current_file,
@@ -147,7 +192,10 @@ impl Session {
             channel,
             stopwatch,
             writer,
-            registry: Mutex::new(MutatorRegistry::new(orphans)),
+            recorder,
+            registry,
+            controller,
+            meter,
             has_orphans: AtomicBool::new(false),
             successor: OnceLock::new(),
         }))
@@ -168,7 +216,7 @@ impl Session {
         self.state.failure()
     }
 
-    /// The sampling rate now. Only that of a series changes.
+    /// The sampling rate now.
     pub(crate) fn rate(&self) -> Rate {
         Rate::from_bits(self.state.rate_bits()).unwrap_or(self.options.rate)
     }
@@ -209,9 +257,17 @@ impl Session {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that it writes now.
+    /// The file that it writes now; of a recorder, what those will be called that it writes.
     pub(crate) fn file(&self) -> PathBuf {
-        self.current_file.get()
+        match &self.recorder {
+            Some(recorder) => recorder.pattern().into(),
+            None => self.current_file.get(),
+        }
+    }
+
+    /// What keeps the trace in memory, if it is not written all the time.
+    pub(crate) fn recorder(&self) -> Option<&Arc<FlightRecorder>> {
+        self.recorder.as_ref()
     }
 
     // --- Requests to the writer thread ---
@@ -232,7 +288,7 @@ impl Session {
     /// [`Session::next_part`].
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
         self.check_live()?;
-        if self.options.rotation.is_some() {
+        if self.options.rotation.is_some() || self.recorder.is_some() {
             return Err(Failure::Order);
         }
         let out = open_output(file, &self.state).map_err(StartError::report)?;
@@ -241,25 +297,6 @@ impl Session {
         self.ask_writer(|writer| writer.rotate(new))?;
         self.current_file.set(&name);
         Ok(())
-    }
-
-    /// Begins the next part of the series, at this rate or at that of the part before, and
-    /// returns the name of its trace. From then on mutators take up the rate, each at its next
-    /// hook that allows it; what a block was sampled at is known of each. [`Failure::Order`]: the trace
-    /// is no series.
-    pub(crate) fn next_part(&self, rate: Option<Rate>) -> Result<PathBuf, Failure> {
-        if !self.is_live() {
-            return Err(Failure::Off);
-        }
-        if self.options.rotation.is_none() {
-            return Err(Failure::Order);
-        }
-        let trace = self.writer.next_part(rate.map(Rate::get));
-        let trace = trace.ok_or_else(|| self.failure().unwrap_or(Failure::Off))?;
-        if let Some(rate) = rate {
-            self.state.set_rate(rate);
-        }
-        Ok(PathBuf::from(trace))
     }
 
     /// Adds a line to the log beside the trace.
@@ -293,12 +330,20 @@ impl Session {
 
     /// The same at the end of the process.
     pub(crate) fn stop_at_exit(&self) -> Result<(), Failure> {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| self.is_live()) {
+            match flight_recorder::reason_at_exit(&recorder.limits) {
+                // What comes of it is told by the writer thread.
+                Some(reason) => _ = self.writer.urgent_dumps()(reason, LONGEST_DUMP),
+                None => flight_recorder::tell_end(recorder),
+            }
+        }
         self.stop_writer(Stop::AtExit)
     }
 
     fn stop_writer(&self, stop: Stop) -> Result<(), Failure> {
         let ended = self.state.end(Failure::Off);
         self.writer.stop(stop);
+        self.recorder.iter().for_each(FlightRecorder::retire);
         if !ended {
             return Err(Failure::Off);
         }
@@ -329,10 +374,12 @@ impl Session {
     /// Everything that is counted.
     pub(crate) fn stats(&self) -> SessionStats {
         let mut stats = self.registry().stats();
-        let tick_ns = self.state.tick_ns.load(Ordering::Relaxed);
-        let hook_ns = (u128::from(stats.totals.hook_ticks) * u128::from(tick_ns)) >> 20;
-        stats.hook_ns = u64::try_from(hook_ns).unwrap_or(u64::MAX);
-        stats.bytes = self.state.bytes.load(Ordering::Relaxed);
+        stats.hook_ns = self.state.ticks_ns(stats.totals.hook_ticks);
+        stats.cost = self.meter.cost(stats.hook_ns);
+        stats.bytes = match &self.recorder {
+            Some(recorder) => recorder.recording.bytes(),
+            None => self.state.bytes.load(Ordering::Relaxed),
+        };
         stats.live_blocks += self.by_address.len() as u64;
         stats
     }

@@ -20,6 +20,8 @@ pub(crate) struct State {
     write_failed: AtomicBool,
     /// The bits of the rate at which mutators are to sample.
     rate: AtomicU64,
+    /// Whether that can be another one than it was when the session began.
+    has_many_rates: AtomicBool,
     /// Bytes written to all outputs.
     pub(crate) bytes: AtomicU64,
     /// The length of 2²⁰ ticks in nanoseconds; 0 until it is known.
@@ -35,6 +37,7 @@ impl State {
             state: AtomicI32::new(LIVE),
             write_failed: AtomicBool::new(false),
             rate: AtomicU64::new(rate.bits()),
+            has_many_rates: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             tick_ns: AtomicU64::new(0),
             forked_at: Default::default(),
@@ -49,6 +52,21 @@ impl State {
 
     pub(crate) fn set_rate(&self, rate: Rate) {
         self.rate.store(rate.bits(), Ordering::Relaxed);
+    }
+
+    /// The length of so many ticks, in nanoseconds.
+    pub(crate) fn ticks_ns(&self, ticks: u64) -> u64 {
+        let tick_ns = self.tick_ns.load(Ordering::Relaxed);
+        u64::try_from((u128::from(ticks) * u128::from(tick_ns)) >> 20).unwrap_or(u64::MAX)
+    }
+
+    /// The rate can change from now on: mutators that begin say at which one they sample.
+    pub(crate) fn allow_many_rates(&self) {
+        self.has_many_rates.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_many_rates(&self) -> bool {
+        self.has_many_rates.load(Ordering::SeqCst)
     }
 
     #[inline]

@@ -10,6 +10,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use heaptap_trace::SeriesId;
+
 use crate::queue::{BlockId, Channel};
 use crate::sys::thread::{self, JoinOutcome, Worker};
 use crate::tracer::counting_output::CountingOutput;
@@ -17,7 +19,9 @@ use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
 use crate::tracer::state::State;
 use crate::tracer::writer_context::WriterContext;
-use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, Request, Writer, WriterExit};
+use crate::writer::{
+    DumpOrder, DumpReason, Dumped, IdentifiedBlocks, Mailbox, NewFile, Request, Writer, WriterExit,
+};
 
 /// How long stopping may take: longer than the writer needs for all that fits
 /// the event buffers, and short enough for a file system that hangs.
@@ -82,10 +86,30 @@ impl WriterThread {
         self.ask(|done| Request::NextPart(rate, done))
     }
 
+    /// Has a place for blocks that are sampled at other rates than the file's, or returns why there is
+    /// none. `None`: the thread ended before that.
+    pub(crate) fn allow_many_rates(&self, id: SeriesId) -> Option<Result<(), String>> {
+        self.ask(|done| Request::ManyRates(id, done))
+    }
+
     /// The ids of blocks in the file, after everything recorded so far is written. `None`: the
     /// thread ended before that.
     pub(crate) fn identify(&self, blocks: Vec<BlockId>) -> Option<IdentifiedBlocks> {
         self.ask(|done| Request::Identify(blocks, done))
+    }
+
+    /// What comes of writing what is kept in memory. `None`: the thread ended before that.
+    pub(crate) fn dump(&self, order: DumpOrder) -> Option<Result<Dumped, String>> {
+        self.ask(|done| Request::Dump(order, done))
+    }
+
+    /// A function that does so without locks or memory, for signal handlers. It waits for so long,
+    /// and returns false if it was not written in time.
+    pub(crate) fn urgent_dumps(
+        &self,
+    ) -> impl Fn(DumpReason, Duration) -> bool + Send + Sync + use<> {
+        let (mailbox, channel) = (Arc::clone(&self.mailbox), Arc::clone(&self.channel));
+        move |reason, longest| mailbox.dump_signal_safe(reason, longest, || channel.wake_writer())
     }
 
     fn ask<A>(&self, request: impl FnOnce(Sender<A>) -> Request<CountingOutput>) -> Option<A> {

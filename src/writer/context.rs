@@ -5,12 +5,22 @@ use std::ffi::OsStr;
 use heaptap_trace::{Locate, WriteError};
 
 use crate::queue::Part;
+use crate::writer::dump::{DumpOrder, DumpReason, Dumped};
 
 /// Resolves what records leave open: ticks to times, codes to locations. Lives on
 /// the writer thread.
 pub(crate) trait Context: Locate {
     /// Reads the clock, so that the following times are accurate.
     fn observe_time(&mut self);
+
+    /// Looks at what tracing costs, and changes the rate if that is to have a bound. At most
+    /// some milliseconds after the last time if much is being recorded.
+    fn keep_budget(&mut self) {}
+
+    /// The rate at which mutators are to sample now, if that can be another one than the file's.
+    fn rate(&self) -> Option<f64> {
+        None
+    }
 
     /// Ticks since the session's start as microseconds since the epoch.
     fn micros(&mut self, ticks: u64) -> u64;
@@ -32,6 +42,19 @@ pub(crate) trait Context: Locate {
     /// Whether the process may end at any moment: what is recorded is to be written at once.
     fn is_urgent(&self) -> bool {
         false
+    }
+
+    /// Why what is kept in memory should be written to files now, if it should.
+    fn due_dump(&mut self) -> Option<DumpReason> {
+        None
+    }
+
+    /// What is kept in memory will be written to files.
+    fn before_dump(&mut self, _order: &DumpOrder) {}
+
+    /// Writes what is kept in memory to files: everything so far is there.
+    fn dump(&mut self, _order: &DumpOrder) -> Result<Dumped, String> {
+        Err("nothing is kept in memory".into())
     }
 
     /// A block has died that carries a tag, and is not in the trace.

@@ -5,13 +5,16 @@
 //! handler may ask for it.
 
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use heaptap_trace::SeriesId;
+
 use crate::queue::BlockId;
 use crate::sys::futex::EventCount;
+use crate::writer::dump::{DumpOrder, DumpReason, Dumped};
 use crate::writer::trace_file::{IdentifiedBlocks, NewFile};
 
 /// Something to do, and where to report that it is done.
@@ -23,8 +26,13 @@ pub(crate) enum Request<W> {
     /// The same, and then begin the next part of a series, at this rate or at the one before.
     /// Reports the name of its trace.
     NextPart(Option<f64>, Sender<OsString>),
+    /// The same, and then have a place for blocks that are sampled at other rates than the file's: if
+    /// it is no part of a series, it becomes one of its own. Reports why there is none.
+    ManyRates(SeriesId, Sender<Result<(), String>>),
     /// The same, and then report the ids that the file has for these blocks.
     Identify(Vec<BlockId>, Sender<IdentifiedBlocks>),
+    /// The same, and then write what is kept in memory to files.
+    Dump(DumpOrder, Sender<Result<Dumped, String>>),
     /// The same, and then end the thread.
     Stop,
     /// The same at the end of the process, which frees all that the thread has.
@@ -36,6 +44,8 @@ pub(crate) struct Mailbox<W> {
     requests: Mutex<Requests<W>>,
     /// How many urgent flushes were ever asked for.
     urgent_asked: AtomicU64,
+    /// The reason of a dump that goes with the next of them; 0 if there is none.
+    last_words: AtomicU32,
     /// How many of those are done; `u64::MAX` once the mailbox is closed.
     urgent_done: AtomicU64,
     /// Rings when `urgent_done` grows.
@@ -53,6 +63,7 @@ impl<W> Mailbox<W> {
         Mailbox {
             requests: Mutex::new(Requests { waiting: Vec::new(), closed: false }),
             urgent_asked: AtomicU64::new(0),
+            last_words: AtomicU32::new(0),
             urgent_done: AtomicU64::new(0),
             urgent_event: EventCount::new(),
         }
@@ -75,6 +86,22 @@ impl<W> Mailbox<W> {
             }
             self.urgent_event.wait(ticket, left);
         }
+    }
+
+    /// The same, and has what is kept in memory written to files.
+    pub(crate) fn dump_signal_safe(
+        &self,
+        reason: DumpReason,
+        longest: Duration,
+        wake: impl FnOnce(),
+    ) -> bool {
+        self.last_words.store(reason.number(), Ordering::Release);
+        self.flush_signal_safe(longest, wake)
+    }
+
+    /// The reason of a dump that is urgent, once.
+    pub(crate) fn take_last_words(&self) -> Option<DumpReason> {
+        DumpReason::from_number(self.last_words.swap(0, Ordering::AcqRel))
     }
 
     /// How many urgent flushes were asked for, if some of them are not done.

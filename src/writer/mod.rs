@@ -26,6 +26,7 @@
 mod block_ids;
 mod context;
 mod drain;
+mod dump;
 mod lane;
 mod lane_stack;
 mod mailbox;
@@ -37,19 +38,21 @@ mod trace_file;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heaptap_trace::{Completion, Encoder, LiveSink, TraceFormat, WriteError};
+use heaptap_trace::{Completion, Encoder, LiveSink, SeriesId, TraceFormat, WriteError};
 
 use crate::queue::Consumer;
 use crate::writer::drain::{Drained, drain};
 use crate::writer::trace_file::TraceFile;
 
 pub(crate) use crate::writer::context::Context;
+pub(crate) use crate::writer::dump::{DumpOrder, DumpReason, Dumped};
 pub(crate) use crate::writer::mailbox::{Mailbox, Request};
 pub(crate) use crate::writer::output::{TraceOutput, open};
-pub(crate) use crate::writer::series::{ClaimedPart, RotationLimits, Series, SharedFiles};
+pub(crate) use crate::writer::series::{ClaimedPart, RotationLimits, Series, SharedFiles, Store};
 pub(crate) use crate::writer::trace_file::{IdentifiedBlocks, NewFile, ReadParams};
 
 /// Everything the writer thread owns.
@@ -78,7 +81,8 @@ pub(crate) type MakePart<W> = Box<dyn FnMut(Box<dyn TraceOutput>, f64, u64) -> N
 pub(crate) struct SeriesParts<W> {
     /// With the files of the first part, until that begins.
     pub(crate) first: Option<(Box<Series>, ClaimedPart)>,
-    pub(crate) make: MakePart<W>,
+    /// `None`: it is one file.
+    pub(crate) make: Option<MakePart<W>>,
 }
 
 /// No event waits longer than this to be written.
@@ -209,16 +213,22 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         urgent: Option<u64>,
     ) -> Result<Next, WriteError> {
         self.context.observe_time();
+        let last_words = urgent.and_then(|_| self.mailbox.take_last_words());
         let asked = !requests.is_empty() || urgent.is_some();
         let overdue = self.last_flush.elapsed() >= FLUSH_INTERVAL;
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
         self.restart_if_truncated()?;
         self.next_part_if_due()?;
+        self.context.keep_budget();
         while self.drain()? == Drained::Something {
+            self.context.keep_budget();
             self.flush_if_due()?;
             self.next_part_if_due()?;
         }
         if let Some(urgent) = urgent {
+            if let Some(reason) = last_words {
+                _ = self.dump(&DumpOrder { reason, directory: None })?;
+            }
             self.flush()?;
             // The process may be about to end. If it does not, `drain` takes this back.
             self.set_completion(Completion::Complete);
@@ -238,18 +248,35 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                     self.next_part(rate)?;
                     _ = done.send(self.output_name.clone());
                 }
+                Request::ManyRates(series, done) => _ = done.send(self.allow_many_rates(series)?),
                 Request::Identify(blocks, done) => {
                     // Until the first file begins, none has any block.
                     if let Some(file) = &self.file {
                         _ = done.send(file.identify(&blocks));
                     }
                 }
+                Request::Dump(order, done) => {
+                    let dumped = self.dump(&order)?;
+                    _ = done.send(dumped);
+                }
                 Request::Stop => next = Next::Stop,
                 Request::StopAtExit => next = Next::StopAtExit,
             }
         }
         self.flush_if_due()?;
+        if let Some(reason) = self.context.due_dump() {
+            _ = self.dump(&DumpOrder { reason, directory: None })?;
+        }
         Ok(next)
+    }
+
+    /// Writes what is kept in memory to files. An error of theirs ends nothing.
+    fn dump(&mut self, order: &DumpOrder) -> Result<Result<Dumped, String>, WriteError> {
+        self.context.before_dump(order);
+        self.flush()?;
+        // What comes next takes it back.
+        self.set_completion(Completion::Complete);
+        Ok(self.context.dump(order))
     }
 
     fn rotate(&mut self, mut new: NewFile<W>) -> Result<(), WriteError> {
@@ -261,7 +288,56 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         let new_name = new.out.name().to_owned();
         let last_name = std::mem::replace(&mut self.output_name, new_name);
         new.complete_info();
-        self.go_on_in(new, last_name)
+        let series = self.file.as_mut().and_then(|file| file.series.take());
+        let (rate, start_time) = (new.info.sample_rate, new.info.start_time);
+        self.go_on_in(new, last_name)?;
+        let Some(mut before) = series else { return Ok(()) };
+        before.end_part(start_time)?;
+        let begun = self.series_beside(before.next_id(), Some(&before), rate, start_time)?;
+        if let (Ok(series), Some(file)) = (begun, &mut self.file) {
+            file.begin_series(series);
+        }
+        Ok(())
+    }
+
+    /// Makes the file a series of one part, unless it is a part already.
+    fn allow_many_rates(&mut self, id: SeriesId) -> Result<Result<(), String>, WriteError> {
+        let Some(file) = &mut self.file else { return Ok(Err("the trace has ended".into())) };
+        if file.series.is_some() {
+            return Ok(Ok(()));
+        }
+        if !file.is_file() {
+            let name = self.output_name.display();
+            return Ok(Err(format!("{name} is no file: it has one rate")));
+        }
+        let (rate, start_time) = (file.rate(), file.start_time());
+        let begun = self.series_beside(id, None, rate, start_time)?;
+        Ok(begun.map(|series| {
+            if let Some(file) = &mut self.file {
+                file.begin_series(series);
+            }
+        }))
+    }
+
+    /// Begins a series of one part beside the file, whose lanes are at the rates that they have in the
+    /// one before. The inner error: its sidecar cannot be made.
+    fn series_beside(
+        &mut self,
+        id: SeriesId,
+        before: Option<&Series>,
+        rate: f64,
+        start_time: u64,
+    ) -> Result<Result<Box<Series>, String>, WriteError> {
+        let (mut series, files) = match Series::beside(Path::new(&self.output_name), id) {
+            Ok(made) => made,
+            Err(error) if before.is_none() => return Ok(Err(error.to_string())),
+            Err(error) => return Err(io::Error::other(error).into()),
+        };
+        if let Some(before) = before {
+            series.take_rates_of(before);
+        }
+        series.begin_part(files, rate, start_time, 0, &mut self.context)?;
+        Ok(Ok(Box::new(series)))
     }
 
     /// Goes on in another file, and ends the one before, which has this name.
@@ -291,14 +367,15 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         let Writer { file: Some(file), parts: Some(parts), context, .. } = self else {
             return Ok(());
         };
+        let Some(make) = &mut parts.make else { return Ok(()) };
         context.ended(&self.output_name, file.start_time());
-        let rate = rate.unwrap_or(file.rate());
+        let rate = rate.or(context.rate()).unwrap_or(file.rate());
         let (start_time, used_ids) = (context.now(), file.free_id());
         let Some(series) = &mut file.series else { return Ok(()) };
         let files = series.claim().map_err(io::Error::other)?;
         let (trace, before) = series.begin_part(files, rate, start_time, used_ids, context)?;
         let out = series.open(&trace).map_err(io::Error::other)?;
-        let mut new = (parts.make)(Box::new(out), rate, start_time);
+        let mut new = make(Box::new(out), rate, start_time);
         new.complete_info();
         let name = OsStr::to_owned(new.out.name());
         let last_name = std::mem::replace(&mut self.output_name, name);

@@ -28,6 +28,11 @@ pub(crate) trait TraceOutput: Write + Send {
     /// is known.
     fn set_completion(&mut self, completion: Completion);
 
+    /// Whether it is a file, which can have a sidecar.
+    fn is_file(&self) -> bool {
+        false
+    }
+
     /// Whether somebody has truncated it since it began. What is written to it is then dropped.
     fn was_truncated(&mut self) -> bool {
         false
@@ -48,6 +53,10 @@ impl TraceOutput for Box<dyn TraceOutput> {
         (**self).set_completion(completion);
     }
 
+    fn is_file(&self) -> bool {
+        (**self).is_file()
+    }
+
     fn was_truncated(&mut self) -> bool {
         (**self).was_truncated()
     }
@@ -64,6 +73,10 @@ impl TraceOutput for Output {
 
     fn set_completion(&mut self, completion: Completion) {
         self.overwrite(Completion::OFFSET, &completion.bytes());
+    }
+
+    fn is_file(&self) -> bool {
+        self.is_regular()
     }
 
     fn was_truncated(&mut self) -> bool {
@@ -99,5 +112,10 @@ impl fmt::Display for OpenError {
 pub(crate) fn open(pattern: &OsStr) -> Result<Box<dyn TraceOutput>, OpenError> {
     let path = expand(pattern, ProcessFacts::gather)
         .map_err(|error| OpenError::Name(pattern.to_owned(), error))?;
-    Ok(Box::new(file::create(&path).map_err(OpenError::File)?))
+    let output = file::create(&path).map_err(OpenError::File)?;
+    if output.is_regular() {
+        // What an earlier run has left there would be taken for this one's.
+        file::remove_series_sidecar(output.path());
+    }
+    Ok(Box::new(output))
 }

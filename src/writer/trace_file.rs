@@ -73,9 +73,26 @@ impl<S: LiveSink> TraceFile<S> {
         Ok(std::mem::replace(&mut self.sink, sink))
     }
 
+    /// The file becomes a part of this series, which has just begun.
+    pub(crate) fn begin_series(&mut self, series: Box<Series>) {
+        let free_id = self.sink.free_id();
+        for lane in &mut self.lanes {
+            lane.next_in_part = lane.next_in_part.max(free_id);
+        }
+        self.series = Some(series);
+    }
+
     /// How many ids the file has used, or passed over.
     pub(crate) fn free_id(&self) -> u64 {
         self.sink.free_id()
+    }
+
+    /// Whether it can have a sidecar.
+    pub(crate) fn is_file(&mut self) -> bool
+    where
+        S::Output: TraceOutput,
+    {
+        self.sink.output_mut().is_file()
     }
 
     /// Whether somebody has truncated the file. What is written to it is then dropped.
@@ -138,7 +155,7 @@ impl<S: LiveSink> TraceFile<S> {
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
                 Record::RepeatFrame { times } => lane.stack.repeat(times),
                 Record::Stack { inner_first } => lane.stack.replace(inner_first),
-                // A plain trace has one rate.
+                // One rate so far, which is the file's.
                 Record::Rate(_) => {}
                 Record::SmallAlloc { length } => lane.small_alloc(&mut domain, length, context)?,
                 Record::Alloc { source, part, samples, length } => {

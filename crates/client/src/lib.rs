@@ -20,5 +20,5 @@ mod writer;
 pub use connection::AskError;
 pub use listening::{NotFound, listening};
 pub use open_trace::{FileIdentity, NoTrace, origin};
-pub use process::Process;
+pub use process::{CallFilter, Process};
 pub use writer::{NamedWriter, WriterSign, WriterWatch};

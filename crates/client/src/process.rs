@@ -14,6 +14,17 @@ pub struct Process {
     pub(crate) began: u64,
 }
 
+/// What system calls a process may make (seccomp(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallFilter {
+    /// All of them.
+    None,
+    /// A filter decides.
+    Some,
+    /// Reading, writing and ending only.
+    Strict,
+}
+
 impl Process {
     /// The running process with this number.
     pub fn of(pid: u32) -> Option<Process> {
@@ -51,7 +62,8 @@ impl Process {
         fs::metadata(self.file("")).ok().map(|found| found.uid())
     }
 
-    pub(crate) fn is_running(self) -> bool {
+    /// Whether it has not ended.
+    pub fn is_running(self) -> bool {
         Process::of(self.pid) == Some(self)
     }
 
@@ -82,6 +94,44 @@ impl Process {
         Some(OsString::from_vec(value.to_vec()))
     }
 
+    /// Its root directory, as seen from here, if its file names do not mean what ours do: it runs in a
+    /// container, or has changed its root.
+    pub fn other_root(self) -> Option<PathBuf> {
+        let place = |process: &str| {
+            let root = fs::metadata(format!("/proc/{process}/root/.")).ok()?;
+            let namespace = fs::metadata(format!("/proc/{process}/ns/mnt")).ok()?;
+            Some((namespace.dev(), namespace.ino(), root.dev(), root.ino()))
+        };
+        let theirs = place(&self.pid.to_string())?;
+        (place("self") != Some(theirs)).then(|| self.file("root"))
+    }
+
+    /// Whether a file of such a name is mapped into it; false if that cannot be seen.
+    pub fn has_mapped(self, name: &str) -> bool {
+        let maps = fs::read(self.file("maps")).unwrap_or_default();
+        let mut names = maps.split(|&byte| byte == b'\n').filter_map(|line| {
+            let path = line.splitn(2, |&byte| byte == b'/').nth(1)?;
+            path.rsplit(|&byte| byte == b'/').next()
+        });
+        names.any(|file| file.starts_with(name.as_bytes()))
+    }
+
+    /// Whether a thread of it has a filter of system calls (seccomp), and whether one may make almost none.
+    pub fn call_filter(self) -> CallFilter {
+        let threads = fs::read_dir(self.file("task")).into_iter().flatten().flatten();
+        let mode = |thread: fs::DirEntry| {
+            let status = fs::read_to_string(thread.path().join("status")).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?;
+            line.trim().parse().ok()
+        };
+        let modes: Vec<u32> = threads.filter_map(mode).collect();
+        match (modes.contains(&1), modes.contains(&2)) {
+            (true, _) => CallFilter::Strict,
+            (false, true) => CallFilter::Some,
+            (false, false) => CallFilter::None,
+        }
+    }
+
     /// Its number in its own namespace: the last one of `NSpid` (proc(5)).
     pub(crate) fn innermost_pid(self) -> u32 {
         let status = fs::read_to_string(self.file("status")).unwrap_or_default();
@@ -106,5 +156,8 @@ mod tests {
         let began = process.began_us().unwrap();
         assert!(began <= now_us() + 2_000_000 && began + 86_400_000_000 > now_us(), "{began}");
         assert_eq!(Process::of(u32::MAX), None);
+        assert_ne!(process.call_filter(), CallFilter::Strict);
+        assert_eq!(process.other_root(), None);
+        assert!(process.has_mapped("libc") && !process.has_mapped("no such library"));
     }
 }

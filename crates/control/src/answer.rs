@@ -110,16 +110,37 @@ answer! {
         snapshots: String,
         /// Whether `start` can begin a trace: `yes`, or `no: ` and the reason.
         sessions: String,
-        /// `tracing` or `idle`.
+        /// `tracing`, `recording` or `idle`.
         state: String,
         /// The sampling rate; 0 if the program is not traced, as all that follows.
         rate: f64,
-        /// The size of the trace.
+        /// What tracing may cost, by the program's processor time; 0 if the rate does not change by
+        /// itself.
+        budget: f64,
+        /// What it has cost since the trace began, in the same way.
+        cost: f64,
+        /// The size of the trace, or the memory of a recorder.
         bytes: u64,
         /// Sampled words.
         samples: u64,
         /// Sampled blocks that are not in the trace.
         lost: u64,
+        /// The seconds that a recorder covers.
+        covered: f64,
+    }
+}
+
+answer! {
+    /// The answer to `recorder`.
+    Recorded {
+        /// The directory with the files, which are a series.
+        directory: PathBuf,
+        /// Their bytes.
+        bytes: u64,
+        /// The seconds that they cover, until now.
+        covered: f64,
+        /// Why they cover less than was in memory; empty if they do not.
+        cut_short: String,
     }
 }
 
@@ -158,6 +179,18 @@ answer! {
 answer! {
     /// The answer to `flush`, which has no words.
     Flushed {}
+}
+
+answer! {
+    /// The answer to `budget`.
+    Budgeted {
+        /// The trace.
+        file: PathBuf,
+        /// The rate at this moment.
+        rate: f64,
+        /// As in [`Status`].
+        budget: f64,
+    }
 }
 
 answer! {

@@ -13,6 +13,9 @@ pub const MAX_STRING_BYTES: u32 = 4096;
 /// The longest wait for a safe point that a client can ask for, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 3600;
 
+/// The longest time that a trace can be given, in seconds: a year.
+pub const MAX_SPAN_SECONDS: u64 = 365 * 24 * 3600;
+
 /// The most bytes of a mark's text.
 pub const MAX_MARK_BYTES: usize = 1024;
 
@@ -34,8 +37,22 @@ pub enum Command {
     Mark(OsString),
     /// To go on in the next file of a series. Answered by [`Rotated`](crate::Rotated).
     Rotate,
-    /// The same, and to sample at this rate from then on. Answered by [`Rotated`](crate::Rotated).
+    /// To write what a flight recorder has in memory. Answered by [`Recorded`](crate::Recorded).
+    Recorder(RecorderRequest),
+    /// To sample at this rate from now on, in the next file if the trace is a series of several.
+    /// Answered by [`Rotated`](crate::Rotated).
     Rate(f64),
+    /// To change the rate so that tracing costs no more than so many per cent of the program's
+    /// processor time; `None`: to stay at the rate of this moment. Answered by
+    /// [`Budgeted`](crate::Budgeted).
+    Budget(Option<f64>),
+}
+
+/// What a recorder has in memory, as it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecorderRequest {
+    /// An absolute name of a directory that is not there yet; `None` for the recorder's own next one.
+    pub directory: Option<PathBuf>,
 }
 
 /// A trace that is asked for.
@@ -45,11 +62,18 @@ pub struct StartRequest {
     pub file: PathBuf,
     /// The sampling rate, above 0 and at most 1; `None` for that of the program's settings.
     pub rate: Option<f64>,
-    /// When the trace goes on in another file, in the words of `HEAPTAP_ROTATE`; `None` for what
-    /// the program's settings say.
+    /// What the trace may cost, in per cent of the program's processor time: the rate is then the
+    /// highest. `None`: what the settings say.
+    pub budget: Option<f64>,
+    /// When the trace goes on in another file, as in the settings; `None`: what these say.
     pub rotate: Option<String>,
-    /// How many files of a series are kept; `None` for that of the program's settings.
+    /// How many files are kept, the same.
     pub keep: Option<u64>,
+    /// What is kept in memory, as the variable `HEAPTAP_RECORDER` has it, if the trace is not
+    /// written all the time.
+    pub recorder: Option<String>,
+    /// The trace ends by itself when it is so old, up to [`MAX_SPAN_SECONDS`]; `None`: it does not.
+    pub span: Option<Duration>,
     /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
     pub wait: Option<Duration>,
 }
@@ -80,11 +104,13 @@ impl Command {
         "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
         "status",
         "flush",
-        "start FILE [RATE] [rotate=WHEN] [keep=N] [wait=SECONDS]",
+        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [recorder=TIME] [for=SECONDS] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
         "rotate",
         "rate R",
+        "budget P%",
+        "recorder [DIRECTORY]",
     ];
 
     /// The command in a line, or why there is none.
@@ -97,9 +123,11 @@ impl Command {
             b"start" => return StartRequest::parse(words).map(Command::Start),
             b"stop" => return StopRequest::parse(words).map(Command::Stop),
             b"mark" => return mark(words).map(Command::Mark),
+            b"recorder" => RecorderRequest::parse(&mut words).map(Command::Recorder)?,
             b"status" => Command::Status,
             b"flush" => Command::Flush,
             b"rotate" => Command::Rotate,
+            b"budget" => Command::Budget(new_budget(words.next().unwrap_or_default())?),
             b"rate" => Command::Rate(new_rate(words.next().unwrap_or_default())?),
             _ => {
                 let (name, known) = (shown(name), Command::USAGE.join(", "));
@@ -109,6 +137,12 @@ impl Command {
         match words.next() {
             None => Ok(command),
             Some(_) if matches!(command, Command::Rate(_)) => Err("rate takes one number".into()),
+            Some(_) if matches!(command, Command::Budget(_)) => {
+                Err("budget takes one share, or `off`".into())
+            }
+            Some(_) if matches!(command, Command::Recorder(_)) => {
+                Err("recorder takes the name of one directory".into())
+            }
             Some(_) => Err(format!("{} takes no arguments", Word(name))),
         }
     }
@@ -124,7 +158,13 @@ impl fmt::Display for Command {
             Command::Stop(request) => write!(f, "stop{request}"),
             Command::Mark(text) => write!(f, "mark {}", words::word(text)),
             Command::Rotate => f.write_str("rotate"),
+            Command::Recorder(RecorderRequest { directory: None }) => f.write_str("recorder"),
+            Command::Recorder(RecorderRequest { directory: Some(directory) }) => {
+                write!(f, "recorder {}", words::word(directory))
+            }
             Command::Rate(rate) => write!(f, "rate {rate}"),
+            Command::Budget(Some(percent)) => write!(f, "budget {percent}%"),
+            Command::Budget(None) => f.write_str("budget off"),
         }
     }
 }
@@ -135,13 +175,25 @@ fn absolute_file<'a>(
     mut words: impl Iterator<Item = &'a [u8]>,
 ) -> Result<PathBuf, String> {
     let file = words.next().ok_or_else(|| format!("{command} needs the name of a file"))?;
-    let file =
-        words::decode(file).ok_or("in the name of the file, `%` needs two hexadecimal digits")?;
-    let file = PathBuf::from(file);
-    if !file.is_absolute() || file.as_os_str().as_encoded_bytes().contains(&0) {
-        return Err("the name of the file must be absolute".into());
+    absolute("file", file)
+}
+
+/// The absolute name of a file or directory in a word.
+fn absolute(kind: &str, word: &[u8]) -> Result<PathBuf, String> {
+    let name = words::decode(word)
+        .ok_or_else(|| format!("in the name of the {kind}, `%` needs two hexadecimal digits"))?;
+    let name = PathBuf::from(name);
+    if !name.is_absolute() || name.as_os_str().as_encoded_bytes().contains(&0) {
+        return Err(format!("the name of the {kind} must be absolute"));
     }
-    Ok(file)
+    Ok(name)
+}
+
+impl RecorderRequest {
+    fn parse<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<RecorderRequest, String> {
+        let directory = words.next().map(|word| absolute("directory", word)).transpose()?;
+        Ok(RecorderRequest { directory })
+    }
 }
 
 /// The text of a mark: one word, or several with a space between them, as they are typed.
@@ -196,17 +248,24 @@ impl StartRequest {
         for word in words {
             if let Some(wait) = wait(word) {
                 request.wait = Some(wait);
-            } else if let Some(rotate) = word.strip_prefix(b"rotate=") {
-                let rotate = words::decode(rotate).and_then(|text| text.into_string().ok());
-                request.rotate = Some(rotate.ok_or("rotate=WHEN is a text in UTF-8")?);
-            } else if let Some(keep) = keep(word) {
+            } else if let Some(percent) = word.strip_prefix(b"budget=").and_then(percent) {
+                request.budget = Some(percent);
+            } else if let Some(when) = text(word, b"rotate=") {
+                request.rotate = Some(when);
+            } else if let Some(keep) = number(word, b"keep=") {
                 request.keep = Some(keep);
+            } else if let Some(recorder) = recorder(word).filter(|_| request.recorder.is_none()) {
+                request.recorder = Some(recorder);
             } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
                 request.rate = Some(rate);
+            } else if let Some(span) = span(word) {
+                request.span = Some(span);
             } else {
                 return Err(format!(
                     "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
-                     rotate=WHEN, keep=N, or wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
+                     budget=P% (such as 1%), rotate=WHEN (such as 100MB,24h), keep=N, \
+                     recorder=TIME (such as 30s), for=SECONDS (up to {MAX_SPAN_SECONDS}) nor \
+                     wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
                     shown(word)
                 ));
             }
@@ -217,13 +276,14 @@ impl StartRequest {
 
 impl fmt::Display for StartRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StartRequest { file, rate, rotate, keep, wait } = self;
+        let StartRequest { file, rate, budget, rotate, keep, recorder, span, wait } = self;
         write!(f, "{}", words::word(file))?;
         rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
-        if let Some(rotate) = rotate {
-            write!(f, " rotate={}", words::word(rotate))?;
-        }
+        budget.map_or(Ok(()), |percent| write!(f, " budget={percent}%"))?;
+        rotate.as_ref().map_or(Ok(()), |when| write!(f, " rotate={}", words::word(when)))?;
         keep.map_or(Ok(()), |keep| write!(f, " keep={keep}"))?;
+        recorder.as_ref().map_or(Ok(()), |time| write!(f, " recorder={}", words::word(time)))?;
+        span.map_or(Ok(()), |span| write!(f, " for={}", span.as_secs_f64()))?;
         write_wait(f, *wait)
     }
 }
@@ -261,6 +321,11 @@ fn rate(word: &[u8]) -> Option<f64> {
     (rate > 0.0 && rate <= 1.0).then_some(rate)
 }
 
+/// What `recorder=` says. Whether it can be one is the plugin's to say.
+fn recorder(word: &[u8]) -> Option<String> {
+    words::decode(word.strip_prefix(b"recorder=")?)?.into_string().ok()
+}
+
 /// As much of a client's word as an error repeats.
 fn shown(word: &[u8]) -> Word<'_> {
     Word(word.get(..40).unwrap_or(word))
@@ -273,15 +338,52 @@ fn new_rate(word: &[u8]) -> Result<f64, String> {
     })
 }
 
+/// The share that `budget` asks for.
+fn new_budget(word: &[u8]) -> Result<Option<f64>, String> {
+    if word == b"off" {
+        return Ok(None);
+    }
+    percent(word).map(Some).ok_or_else(|| {
+        format!(
+            "`{}` is no budget: a share of the program's processor time with its percent sign, such as \
+             1%, or `off`",
+            shown(word)
+        )
+    })
+}
+
+/// A number with its percent sign, above 0 and up to 100. Without the sign `1` could be meant either way.
+/// The sign may be written as in any word, as `%25`. Which the plugin accepts is its to say.
+fn percent(word: &[u8]) -> Option<f64> {
+    let number = word.strip_suffix(b"%").or_else(|| word.strip_suffix(b"%25"))?;
+    let number = std::str::from_utf8(number).ok()?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let percent: f64 = number.parse().ok()?;
+    let is_share = is_number(whole) && is_number(fraction) && percent > 0.0 && percent <= 100.0;
+    is_share.then_some(percent)
+}
+
+/// The text behind a key, if there is one.
+fn text(word: &[u8], key: &[u8]) -> Option<String> {
+    let text = words::decode(word.strip_prefix(key)?)?.into_string().ok()?;
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The whole number behind a key.
+fn number(word: &[u8], key: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(word.strip_prefix(key)?).ok()?;
+    is_number(text).then(|| text.parse().ok())?
+}
+
 fn string_bytes(word: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(word.strip_prefix(b"strings=")?).ok()?;
     let bytes = is_number(text).then(|| text.parse().ok())??;
     (bytes <= MAX_STRING_BYTES).then_some(bytes)
 }
 
-fn keep(word: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(word.strip_prefix(b"keep=")?).ok()?;
-    is_number(text).then(|| text.parse().ok())?
+fn span(word: &[u8]) -> Option<Duration> {
+    let span = std::str::from_utf8(word.strip_prefix(b"for=")?).ok()?;
+    seconds_up_to(span, MAX_SPAN_SECONDS).filter(|span| !span.is_zero())
 }
 
 fn wait(word: &[u8]) -> Option<Duration> {
@@ -290,6 +392,10 @@ fn wait(word: &[u8]) -> Option<Duration> {
 
 /// A wait in seconds, such as `10` or `0.5`, up to [`MAX_WAIT_SECONDS`]; `None` for anything else.
 pub fn seconds(text: &str) -> Option<Duration> {
+    seconds_up_to(text, MAX_WAIT_SECONDS)
+}
+
+fn seconds_up_to(text: &str, most: u64) -> Option<Duration> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     if !is_number(whole) || !is_number(fraction) {
         return None;
@@ -297,7 +403,7 @@ pub fn seconds(text: &str) -> Option<Duration> {
     // Digits beyond nanoseconds do not matter.
     let nanoseconds = format!("{:0<9}", fraction.get(..9).unwrap_or(fraction));
     let wait = Duration::new(whole.parse().ok()?, nanoseconds.parse().ok()?);
-    (wait <= Duration::from_secs(MAX_WAIT_SECONDS)).then_some(wait)
+    (wait <= Duration::from_secs(most)).then_some(wait)
 }
 
 fn is_number(digits: &str) -> bool {
@@ -341,8 +447,11 @@ mod tests {
             StartRequest {
                 file,
                 rate: Some(1e-5),
-                rotate: Some("1MB, 10m%".into()),
+                budget: Some(0.07),
+                rotate: Some("100MB,24h".into()),
                 keep: Some(7),
+                recorder: Some("30s, 64MiB".to_owned()),
+                span: Some(Duration::from_secs(MAX_SPAN_SECONDS)),
                 wait: Some(Duration::from_millis(1_500)),
             },
         ]
@@ -356,6 +465,10 @@ mod tests {
             Command::Rotate,
             Command::Rate(1e-7),
             Command::Rate(0.3),
+            Command::Budget(Some(7.3)),
+            Command::Budget(None),
+            Command::Recorder(RecorderRequest::default()),
+            Command::Recorder(RecorderRequest { directory: Some("/a b%".into()) }),
         ];
         for command in snapshots.into_iter().chain(starts).chain(others) {
             assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
@@ -371,8 +484,9 @@ mod tests {
         let plain = start("start /tmp/a%20b.ctf");
         assert_eq!((&*plain.file, plain.rate, plain.wait), (Path::new("/tmp/a b.ctf"), None, None));
         let second = Some(Duration::from_secs(1));
-        let all = start("start /x wait=1 1e-3");
-        assert_eq!((all.rate, all.wait), (Some(1e-3), second));
+        let all = start("start /x for=1 wait=1 1e-3");
+        assert_eq!((all.rate, all.wait, all.span), (Some(1e-3), second, second));
+        assert_eq!(start("start /x for=86400.5").span, Some(Duration::from_millis(86_400_500)));
         assert_eq!(start("start /x 1").rate, Some(1.0));
     }
 
@@ -404,9 +518,21 @@ mod tests {
             (b"start /x inf", "neither the rate"),
             (b"start /x 0.5 0.5", "neither the rate"),
             (b"start /x often", "`often`"),
+            (b"start /x budget=1", "budget=P%"),
+            (b"start /x budget=0%", "budget=P%"),
+            (b"start /x rotate=", "rotate=WHEN"),
+            (b"start /x rotate=%ff", "rotate=WHEN"),
             (b"start /x keep=-1", "keep=N"),
             (b"start /x keep=", "keep=N"),
-            (b"start /x rotate=%ff", "UTF-8"),
+            (b"budget", "no budget"),
+            (b"budget 1", "percent sign"),
+            (b"budget 0%", "no budget"),
+            (b"budget 200%", "no budget"),
+            (b"budget nan%", "no budget"),
+            (b"budget -1%", "no budget"),
+            (b"budget 1% 2%", "one share"),
+            (b"start /x for=0", "for=SECONDS"),
+            (b"start /x for=31536001", "up to 31536000"),
             (b"stop now", "wait=SECONDS"),
             (b"stop wait=3601", "up to 3600"),
             (b"mark", "needs a text"),
@@ -417,6 +543,9 @@ mod tests {
             (b"rate 2", "`2` is no sampling rate"),
             (b"rate nan", "up to 1"),
             (b"rate 1 2", "one number"),
+            (b"recorder x", "absolute"),
+            (b"recorder /x /y", "one directory"),
+            (b"start /x recorder=1s recorder=2s", "nor recorder=TIME"),
             (b"rotate now", "no arguments"),
             (b"snapshot", "needs the name of a file"),
             (b"snapshot relative", "absolute"),

@@ -54,6 +54,10 @@ pub struct Statistics {
     pub dropped: u64,
     /// Bytes of trace.
     pub bytes: u64,
+    /// Processor time of hooks and of the library's threads, in nanoseconds.
+    pub cost_ns: u64,
+    /// That of the program without it.
+    pub program_ns: u64,
 }
 
 impl Entry {
@@ -64,9 +68,10 @@ impl Entry {
         match words.iter().next()? {
             b"began" => Some(Entry::Began { pid: pid()?, file: words.value("file")?.into() }),
             b"ended" => {
-                let [samples, dropped, bytes] =
-                    ["samples", "dropped", "bytes"].map(|key| words.read(key));
-                let statistics = Statistics { samples, dropped, bytes };
+                let [samples, dropped, bytes, cost_ns, program_ns] =
+                    ["samples", "dropped", "bytes", "cost_ns", "program_ns"]
+                        .map(|key| words.read(key));
+                let statistics = Statistics { samples, dropped, bytes, cost_ns, program_ns };
                 let failed = words.iter().any(|word| word == b"failed");
                 Some(Entry::Ended { pid: pid()?, statistics, failed })
             }
@@ -84,8 +89,9 @@ impl fmt::Display for Entry {
         match self {
             Entry::Began { pid, file } => write!(f, "began pid={pid} file={}", word(file)),
             Entry::Ended { pid, statistics, failed } => {
-                let Statistics { samples, dropped, bytes } = statistics;
+                let Statistics { samples, dropped, bytes, cost_ns, program_ns } = statistics;
                 write!(f, "ended pid={pid} samples={samples} dropped={dropped} bytes={bytes}")?;
+                write!(f, " cost_ns={cost_ns} program_ns={program_ns}")?;
                 f.write_str(if *failed { " failed" } else { "" })
             }
             Entry::Flushed { pid } => write!(f, "flushed pid={pid}"),
@@ -113,7 +119,8 @@ mod tests {
 
     #[test]
     fn every_entry_is_read_as_it_was_written() {
-        let statistics = Statistics { samples: 5, dropped: 2, bytes: 9 };
+        let statistics =
+            Statistics { samples: 5, dropped: 2, bytes: 9, cost_ns: 1, program_ns: 100 };
         let ended = |failed| Entry::Ended { pid: 7, statistics, failed };
         for entry in [
             Entry::Began { pid: 7, file: "/t/a\nb\\n %.ctf".into() },

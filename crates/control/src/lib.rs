@@ -2,7 +2,7 @@
 //! with one encoding.
 //!
 //! - [`Command`] and its answers ([`Taken`], [`Status`], [`Flushed`], [`Started`], [`Stopped`],
-//!   [`Marked`], [`Rotated`]): the control socket of a process. `docs/control.md` describes it, and
+//!   [`Marked`], [`Rotated`], [`Budgeted`], [`Recorded`]): the control socket of a process. `docs/control.md` describes it, and
 //!   `tests/documented.rs` compares the two.
 //! - [`Reply`]: the lines that a client gets. [`socket`]: where the socket is.
 //! - [`journal`]: what the processes of `heaptap run` leave for its summary.

@@ -2,8 +2,8 @@
 
 use heaptap_control::words::Words;
 use heaptap_control::{
-    CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_MARK_BYTES, MAX_STRING_BYTES, MAX_WAIT_SECONDS,
-    Marked, Reply, Rotated, Started, Status, Stopped, Taken,
+    Budgeted, CLIENT_SECONDS, Command, Flushed, MAX_LINE, MAX_MARK_BYTES, MAX_STRING_BYTES,
+    MAX_WAIT_SECONDS, Marked, Recorded, Reply, Rotated, Started, Status, Stopped, Taken,
 };
 
 fn document() -> String {
@@ -22,6 +22,8 @@ fn reprinted(command: &Command, words: &str) -> String {
         Command::Start(_) => Started::from(words).to_string(),
         Command::Stop(_) => Stopped::from(words).to_string(),
         Command::Mark(_) => Marked::from(words).to_string(),
+        Command::Budget(_) => Budgeted::from(words).to_string(),
+        Command::Recorder(_) => Recorded::from(words).to_string(),
         Command::Rotate | Command::Rate(_) => Rotated::from(words).to_string(),
     }
 }
@@ -37,6 +39,7 @@ fn command(usage: &str) -> Command {
     let value = |word| match word {
         "FILE" => "/x",
         "R" => "1e-4",
+        "P%" => "1%",
         word => word,
     };
     let line: Vec<_> = words.map(value).collect();
@@ -58,7 +61,7 @@ fn the_table_has_every_command_and_the_keys_of_its_answer() {
         let usage = quoted(row[1])[0];
         // What stands for a value, and how it begins.
         let mut keys = quoted(row[3]);
-        keys.retain(|word| !["yes", "no: ", "tracing", "idle"].contains(word));
+        keys.retain(|word| !["yes", "no: ", "tracing", "recording", "idle"].contains(word));
         let answer = reprinted(&command(usage), "");
         let printed = answer.split_whitespace().map(|word| word.split('=').next().unwrap());
         assert_eq!(keys, ["ok"].into_iter().chain(printed).collect::<Vec<_>>(), "{usage}");

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use heaptap_inject::{Injection, inject};
@@ -19,7 +20,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let timeout = Duration::from_millis(milliseconds);
-    let injection = Injection { library: Path::new(library), entry, argument, timeout };
+    let (library, cancelled) = (Path::new(library), &AtomicBool::new(false));
+    let injection = Injection { library, entry, argument, timeout, cancelled };
     match inject(pid, &injection) {
         Ok(injected) => {
             println!("{injected:?}");

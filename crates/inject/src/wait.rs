@@ -2,6 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -40,21 +41,26 @@ const ENTRY: Duration = Duration::from_secs(10);
 pub struct Injection<'a> {
     /// The absolute path of a shared library.
     pub library: &'a Path,
-    /// Its function: `int entry(const char *argument)`. It is called under the master lock, at the
-    /// beginning of a minor collection, on a stack of 1 MiB, with the thread's signal mask as
-    /// it was. It returns before the collection goes on, and must not run OCaml code.
+    /// Its function: `int entry(const char *argument, char *answer, size_t answer_size)`. It is called
+    /// under the master lock, at the beginning of a minor collection, on a stack of 1 MiB, with the
+    /// thread's signal mask as it was. It returns before the collection goes on, and must not run
+    /// OCaml code. It may write a text of fewer bytes with a NUL.
     pub entry: &'a str,
     /// What the function is given. Gone when it returns.
     pub argument: &'a str,
     /// How long to wait until the program calls it.
     pub timeout: Duration,
+    /// Nobody waits any more once this is true.
+    pub cancelled: &'a AtomicBool,
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injected {
     /// What the entry has returned.
     pub result: i32,
+    /// And the text that it has written, as far as there was room; escaped.
+    pub answer: String,
     /// How long all threads stood still, the longest time.
     pub stopped: Duration,
     /// From the call of [`inject`] to the entry's return.
@@ -134,13 +140,14 @@ impl Attempt<'_> {
         };
         let timeout = injection.timeout.min(LONGEST);
         let site = self.arm(strings, timeout)?;
-        let header = self.outcome(site, timeout)?;
+        let header = self.outcome(site, timeout, injection.cancelled)?;
         let took = self.begin.elapsed();
         let message = self.message(site, &header);
         let restored = self.erase(site);
         match header.status {
             Status::Returned => {
-                Ok(Injected { result: header.result, stopped: self.stopped, took, restored })
+                let (result, answer) = (header.result, message);
+                Ok(Injected { result, answer, stopped: self.stopped, took, restored })
             }
             Status::NotLoaded => Err(Refusal::NotLoaded { message }),
             Status::NoEntry => Err(Refusal::NoEntry { message }),
@@ -169,7 +176,12 @@ impl Attempt<'_> {
     }
 
     /// Waits until the stub has begun, and finished. Takes everything back if it does not begin.
-    fn outcome(&mut self, site: Site, timeout: Duration) -> Result<Header, Refusal> {
+    fn outcome(
+        &mut self,
+        site: Site,
+        timeout: Duration,
+        cancelled: &AtomicBool,
+    ) -> Result<Header, Refusal> {
         let deadline = self.begin + timeout;
         let mut next_poke = Instant::now() + LOOK;
         let mut pause = LOOK;
@@ -179,7 +191,7 @@ impl Attempt<'_> {
             if header.status != Status::Armed {
                 return self.finish(site);
             }
-            if now >= deadline {
+            if now >= deadline || cancelled.load(Ordering::Relaxed) {
                 return self.take_back(site);
             }
             if now >= next_poke {

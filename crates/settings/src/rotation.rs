@@ -47,7 +47,7 @@ impl Rotation {
 }
 
 /// A whole number of bytes and its unit.
-fn size(text: &str) -> Option<u64> {
+pub(crate) fn size(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 6] = [
         ("KB", 1_000),
         ("MB", 1_000_000),

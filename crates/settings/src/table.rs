@@ -43,6 +43,19 @@ pub const RATE: Variable = Variable {
     }),
 };
 
+/// What the trace may cost.
+pub const BUDGET: Variable = Variable {
+    name: "HEAPTAP_BUDGET",
+    alias: None,
+    syntax: Syntax::Budget,
+    default: "the rate stays as it is",
+    meaning: "Change the rate as the program changes, so that tracing costs no more than this share of its processor \
+              time: the rate is then the highest one, by default 1e-2",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption::with_value("budget", "PERCENT")),
+};
+
 /// When the trace goes on in another file.
 pub const ROTATE: Variable = Variable {
     name: "HEAPTAP_ROTATE",
@@ -69,6 +82,19 @@ pub const KEEP: Variable = Variable {
     reader: Reader::Library,
     children: Inheritance::WithFollow,
     option: Some(RunOption::with_value("keep", "N")),
+};
+
+/// What is kept in memory instead of being written.
+pub const RECORDER: Variable = Variable {
+    name: "HEAPTAP_RECORDER",
+    alias: None,
+    syntax: Syntax::Recorder,
+    default: "the trace is written all the time",
+    meaning: "Keep the last of the trace in memory, and write it when `heaptap recorder` asks, when memory runs \
+              short, when an uncaught exception or a signal ends the program, and at `exit` if that is added",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption::with_value("recorder", "TIME")),
 };
 
 /// The most frames of a backtrace.
@@ -267,11 +293,13 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 21] = [
     FILE,
     RATE,
+    BUDGET,
     ROTATE,
     KEEP,
+    RECORDER,
     FRAMES,
     SEED,
     FOLLOW,

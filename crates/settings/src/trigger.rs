@@ -96,8 +96,8 @@ pub(crate) fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// A whole number and its unit.
-pub(crate) fn period(text: &str) -> Option<Duration> {
+/// A whole number and its unit, such as `30s`: from 100 ms to a year.
+pub fn period(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);
     let milliseconds = match unit {

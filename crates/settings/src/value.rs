@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
+use crate::budget::{self, budget};
+use crate::recorder::Recorder;
 use crate::rotation::Rotation;
 use crate::trigger::Trigger;
 
@@ -37,6 +39,10 @@ pub enum Syntax {
     Names,
     /// A [`Rotation`].
     Rotation,
+    /// A share in per cent: see [`budget`](crate::budget()).
+    Budget,
+    /// A [`Recorder`].
+    Recorder,
 }
 
 impl fmt::Display for Syntax {
@@ -52,6 +58,8 @@ impl fmt::Display for Syntax {
             Syntax::Flag => f.write_str("`1` or `0`"),
             Syntax::Triggers => write!(f, "a comma-separated list of {}", Trigger::SYNTAX),
             Syntax::Rotation => f.write_str(Rotation::SYNTAX),
+            Syntax::Budget => f.write_str(budget::SYNTAX),
+            Syntax::Recorder => f.write_str(Recorder::SYNTAX),
             Syntax::Names => f.write_str("names of programs, separated by commas"),
         }
     }
@@ -100,10 +108,22 @@ impl Syntax {
         Trigger::parse_list(value.to_str()?)
     }
 
+    /// The share in `value`, if it is a budget.
+    pub(crate) fn budget(&self, value: &OsStr) -> Option<f64> {
+        let Syntax::Budget = *self else { return None };
+        budget(value.to_str()?)
+    }
+
     /// The rotation in `value`, if it is one.
     pub(crate) fn rotation(&self, value: &OsStr) -> Option<Rotation> {
         let Syntax::Rotation = *self else { return None };
         Rotation::parse(value.to_str()?)
+    }
+
+    /// The recorder in `value`, if it is one.
+    pub(crate) fn recorder(&self, value: &OsStr) -> Option<Recorder> {
+        let Syntax::Recorder = *self else { return None };
+        Recorder::parse(value.to_str()?)
     }
 
     /// The names in `value`; `None` if one of them is empty.
@@ -123,6 +143,8 @@ impl Syntax {
             Syntax::Triggers => self.triggers(value).is_some(),
             Syntax::Names => self.names(value).is_some(),
             Syntax::Rotation => self.rotation(value).is_some(),
+            Syntax::Budget => self.budget(value).is_some(),
+            Syntax::Recorder => self.recorder(value).is_some(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::recorder::Recorder;
 use crate::rotation::Rotation;
 use crate::trigger::Trigger;
 use crate::value::{Invalid, Syntax};
@@ -128,6 +129,16 @@ impl Variable {
     /// The rotation that `lookup` has for the variable, if any.
     pub fn find_rotation(&self, lookup: impl Lookup) -> Result<Option<Rotation>, Invalid> {
         self.find_parsed(lookup, Syntax::rotation)
+    }
+
+    /// The budget that `lookup` has for the variable, if any: the share.
+    pub fn find_budget(&self, lookup: impl Lookup) -> Result<Option<f64>, Invalid> {
+        self.find_parsed(lookup, Syntax::budget)
+    }
+
+    /// The recorder that `lookup` has for the variable, if any.
+    pub fn find_recorder(&self, lookup: impl Lookup) -> Result<Option<Recorder>, Invalid> {
+        self.find_parsed(lookup, Syntax::recorder)
     }
 
     /// The names that `lookup` has for the variable; none if it is not set.

@@ -31,21 +31,31 @@ pub(crate) struct Attached {
 
 static ATTACHED: OnceLock<Attached> = OnceLock::new();
 
+/// A runtime that is about to be recorded.
+pub(super) struct Ready(Attached);
+
+impl Ready {
+    /// Records it, unless one was recorded before.
+    pub(super) fn record(self) -> &'static Attached {
+        self.0.hooks.watch();
+        ATTACHED.get_or_init(|| self.0)
+    }
+}
+
 /// The runtime that is traced, or that waits to be. Any thread.
 pub(crate) fn attached() -> Option<&'static Attached> {
     ATTACHED.get()
 }
 
 impl Attached {
-    /// Records that this runtime can be traced. Once in a process.
-    pub(super) fn record(
+    /// Makes everything ready that may fail. Changes nothing.
+    pub(super) fn prepare_record(
         runtime: &'static dyn Runtime,
         attachment: Attachment,
-    ) -> Result<&'static Attached, Refusal> {
+    ) -> Result<Ready, Refusal> {
         let Attachment { options, replacements, hooks } = attachment;
         let jumps = Jumps::prepare(&replacements)?;
-        hooks.watch();
-        Ok(ATTACHED.get_or_init(|| Attached {
+        Ok(Ready(Attached {
             runtime,
             labels: Arc::default(),
             probes: Arc::default(),
@@ -55,6 +65,14 @@ impl Attached {
             is_replaced: AtomicBool::new(false),
             words_before: AtomicU64::new(0),
         }))
+    }
+
+    /// Records that this runtime can be traced. Once in a process.
+    pub(super) fn record(
+        runtime: &'static dyn Runtime,
+        attachment: Attachment,
+    ) -> Result<&'static Attached, Refusal> {
+        Attached::prepare_record(runtime, attachment).map(Ready::record)
     }
 
     /// The session that is live. Not inside hooks.

@@ -30,6 +30,11 @@ pub(super) fn check() -> Result<(), Invalid> {
     attached.try_for_each(|variable| variable.check(self::variable))
 }
 
+/// The same for all variables.
+pub(super) fn check_all() -> Result<(), Invalid> {
+    VARIABLES.iter().try_for_each(|variable| variable.check(self::variable))
+}
+
 /// The journal of the run, if one is asked for.
 pub(super) fn journal() -> Option<PathBuf> {
     // SAFETY: `getauxval` reads the process's auxiliary vector and takes any key.

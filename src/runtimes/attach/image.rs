@@ -209,6 +209,42 @@ impl LoadedImage {
     }
 }
 
+/// Calls `found` with each image that the loader has given this process and that has dynamic symbols. None of them is unloaded
+/// meanwhile. Not inside hooks.
+pub(crate) fn for_each_image(mut found: impl FnMut(&LoadedImage)) {
+    let mut found: &mut dyn FnMut(&LoadedImage) = &mut found;
+    // SAFETY: `visit_each` has the type of a callback, and gets a pointer to the function that it
+    // expects, which lives until the call returns.
+    unsafe { libc::dl_iterate_phdr(Some(visit_each), (&raw mut found).cast()) };
+}
+
+/// Called by the loader for each image.
+///
+/// # Safety
+/// `info` describes a loaded image, and `found` points to a `&mut dyn FnMut(&LoadedImage)`.
+unsafe extern "C" fn visit_each(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    found: *mut c_void,
+) -> c_int {
+    // SAFETY: `dl_iterate_phdr` passes a valid description for the time of the call.
+    let info = unsafe { &*info };
+    // SAFETY: by the contract, and nobody else uses it meanwhile.
+    let found = unsafe { &mut *found.cast::<&mut dyn FnMut(&LoadedImage)>() };
+    // The kernel's own image is in the list, too. The loader does not relocate its tables.
+    // SAFETY: reads the table that the kernel gave the process; takes no pointer.
+    let is_of_kernel = info.dlpi_addr == unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    if !info.dlpi_phdr.is_null() && !is_of_kernel {
+        // SAFETY: the loader keeps `dlpi_phnum` program headers at `dlpi_phdr`.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
+        if let Some(image) = dynamic.and_then(|dynamic| LoadedImage::of_loaded(info, dynamic)) {
+            found(&image);
+        }
+    }
+    0
+}
+
 /// The lower half of `st_info`.
 fn symbol_type(entry: &libc::Elf64_Sym) -> u8 {
     entry.st_info & 15

@@ -43,6 +43,7 @@ pub(super) fn begin(session: &Arc<Session>, journal: Option<PathBuf>) {
         }
     };
     let session = Arc::clone(session);
+    tracer::leave_end_to_others();
     if JOURNAL.set(OpenJournal { session: Arc::clone(&session), path, file }).is_ok() {
         began(&session);
         tracer::on_start_in_child(began);
@@ -97,10 +98,18 @@ extern "C" fn at_exit() {
         // Fails if the session has ended before, for which there was a message.
         let _ = session.stop_at_exit();
         let stats = session.stats();
+        // Of a recorder, what it has written to files.
+        let bytes = session.recorder().map_or(stats.bytes, |recorder| recorder.written());
         let (samples, dropped) = (stats.totals.samples, stats.totals.dropped);
         let entry = Entry::Ended {
             pid: std::process::id(),
-            statistics: Statistics { samples, dropped, bytes: stats.bytes },
+            statistics: Statistics {
+                samples,
+                dropped,
+                bytes,
+                cost_ns: stats.cost.ours_ns(),
+                program_ns: stats.cost.program_ns,
+            },
             failed: session.write_failed(),
         };
         file.append(&line(&entry));

@@ -7,7 +7,8 @@
 //!
 //! - `runtime`: the trait, and what a runtime returns from it; `attached`: the
 //!   runtime that is traced or can be; `sessions`: starts and stops one while the program runs.
-//! - `start`: from the library's constructor to a running session or to one that can be asked for;
+//! - `start`: from the library's constructor to a running session or to one that can be asked for, and
+//!   from a call of `heaptap attach` in a program that runs already;
 //!   `selection`: whether this process is the one that is to be traced.
 //! - `late`: runtimes in libraries that are loaded after `main` has begun.
 //! - `symbols`: where the runtime's functions and variables are, and how large;
@@ -25,8 +26,8 @@
 //! Dependencies: `{start, sessions} → {late, selection → environment, endings → journal, attached} →
 //! {patch, runtime} → refusal → limits`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
 //!
-//! Most runs before `main` or when a runtime starts, on one thread, and may
-//! allocate. Later run `endings`, which may be called in a signal handler, and `sessions`, on a
+//! Most runs before `main` or when a runtime starts, on one thread, or where a runtime that runs
+//! calls it, and may allocate. Later run `endings`, which may be called in a signal handler, and `sessions`, on a
 //! thread of ours and at safe points.
 //!
 //! # Who reads ELF
@@ -65,4 +66,4 @@ pub(crate) use own_stack::OwnStack;
 pub(crate) use patch::Replacement;
 pub(crate) use refusal::Refusal;
 pub(crate) use runtime::{Attachment, Lookup, Runtime, SessionHooks};
-pub(crate) use start::at_load;
+pub(crate) use start::{at_load, while_running};

@@ -29,6 +29,14 @@ pub(crate) trait Runtime: Sync {
         None
     }
 
+    /// Whether it has a heap already, and can be attached to nevertheless. Then
+    /// [`attach`](Runtime::attach) and [`prepare_snapshots`](Runtime::prepare_snapshots) are called on a
+    /// thread that holds its lock, at the beginning of a minor collection: outside of malloc, of the loader and of the
+    /// profiler, while no other thread runs the runtime's code.
+    fn is_running(&self) -> bool {
+        false
+    }
+
     /// The program that the runtime interprets, if that is in another file than the executable.
     /// Before `main`.
     fn interpreted(&self) -> Option<PathBuf> {
@@ -38,7 +46,7 @@ pub(crate) trait Runtime: Sync {
     /// Checks the runtime, found through [`super::symbols`], and returns how to
     /// trace it, in this session and in later ones. Changes nothing that it does not restore.
     /// `None` if another copy of this library traces it already. Once in a process, before the
-    /// runtime has a heap.
+    /// runtime has a heap, or where [`is_running`](Runtime::is_running) says.
     fn attach(&self) -> Result<Option<Attachment>, Refusal>;
 
     /// Makes heap snapshots possible, with or without a trace. Changes only hooks that the

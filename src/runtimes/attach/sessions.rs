@@ -10,7 +10,7 @@ use super::limits;
 use super::refusal::Refusal;
 use crate::control::{Sessions, StartOrder, StoppedSession, Wait};
 use crate::safe_point::{self, Needs, Task, Turn};
-use crate::tracer::{self, Options, Rate, RotationLimits, Session};
+use crate::tracer::{self, Options, RotationLimits, Session};
 
 impl Sessions for Attached {
     fn start(&self, order: &StartOrder) -> Result<Arc<Session>, String> {
@@ -26,15 +26,10 @@ impl Sessions for Attached {
             // The last session has ended by itself, as when the disk was full.
             self.take_back(&turn, &order.wait)?;
         }
-        let rate = order.rate.map_or(Some(self.options.rate), Rate::new);
-        let rate = rate
-            .ok_or_else(|| format!("the rate must be from {} to 1", heaptap_settings::MIN_RATE))?;
         if let Some(tight) = limits::too_tight() {
             return Err(tight.to_string());
         }
-        let rotation =
-            RotationLimits::asked_for(order.rotate.as_deref(), order.keep, self.options.rotation)?;
-        let options = Options { file: order.file.clone(), rate, rotation, ..self.options.clone() };
+        let options = self.options_of(order)?;
         let (labels, probes) = (Arc::clone(&self.labels), Arc::clone(&self.probes));
         let session = tracer::start_sharing(options, labels, probes)
             .map_err(tracer::StartError::into_message)?;
@@ -47,9 +42,14 @@ impl Sessions for Attached {
         Ok(session)
     }
 
-    fn stop(&self, wait: &Wait) -> Result<StoppedSession, String> {
+    fn stop(&self, only: Option<&Arc<Session>>, wait: &Wait) -> Result<StoppedSession, String> {
         let turn = turn(wait)?;
         let session = self.session();
+        if let Some((only, live)) = only.zip(session.as_ref())
+            && !Arc::ptr_eq(only, live)
+        {
+            return Err("another trace has begun since".into());
+        }
         if session.is_none() && !self.is_replaced() {
             return Err("the program is not traced".into());
         }
@@ -63,6 +63,26 @@ impl Sessions for Attached {
 }
 
 impl Attached {
+    /// The settings, with what is asked for.
+    fn options_of(&self, order: &StartOrder) -> Result<Options, String> {
+        let mut options = Options { file: order.file.clone(), ..self.options.clone() };
+        let rotate = order.rotate.as_deref();
+        options.rotation = RotationLimits::asked_for(rotate, order.keep, options.rotation)?;
+        if order.recorder.is_some() {
+            if rotate.is_some() {
+                return Err("recorder=TIME keeps the trace in memory: leave rotate=WHEN out".into());
+            }
+            (options.recorder, options.rotation) = (order.recorder, None);
+        }
+        match (order.budget, options.budget, order.rate) {
+            (Some(share), _, highest) => options.set_budget(share, highest),
+            (None, Some(budget), Some(rate)) => options.set_budget(budget.share, Some(rate)),
+            (None, None, Some(rate)) => options.rate = rate,
+            (None, _, None) => {}
+        }
+        Ok(options)
+    }
+
     fn begin_prepared(
         &self,
         turn: &Turn,

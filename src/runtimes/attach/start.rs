@@ -1,7 +1,7 @@
 //! From the library's constructor to a running session, and to a process that takes
 //! commands, one of which may start a session later.
 
-use super::attached::Attached;
+use super::attached::{Attached, attached};
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
 use super::selection::{self, Choice, ProcessNames};
@@ -23,6 +23,10 @@ pub(crate) fn at_load(known: Known) {
         return;
     }
     let detected = detect(known.iter().copied(), &symbols::lookup);
+    if detected.as_ref().is_some_and(|detected| detected.runtime.is_running()) {
+        // Loaded too late for what its environment asks for: `heaptap attach` says what it wants.
+        return;
+    }
     let names = ProcessNames::of_this_process();
     match (selection::choose(&names, detected.is_some()), detected) {
         (Choice::Taken, Some(detected)) => attach(detected),
@@ -78,6 +82,66 @@ fn attach(detected: Detected) {
     let sessions = sessions.map_err(|refusal| refusal.to_string());
     let refusal = snapshots.err().map(|refusal| refusal.to_string());
     control::start(&settings, RuntimeSupport { runtime: runtime.name(), refusal, sessions });
+}
+
+/// Attaches to the runtime of a program that runs, without a trace, and takes commands. An error says
+/// why it does not; then nothing of the program has changed.
+///
+/// On a thread that holds the runtime's lock, where [`Runtime::is_running`] says.
+pub(crate) fn while_running(known: Known) -> Result<(), String> {
+    if let Some(attached) = attached() {
+        let listens = control::listens()?;
+        return if listens { Ok(()) } else { Err(attached_before(attached)) };
+    }
+    let detected = detect(known.iter().copied(), &symbols::lookup);
+    let Detected { runtime, supported } =
+        detected.ok_or("no runtime that heaptap knows is visible in it")?;
+    supported.map_err(|refusal| refusal.to_string())?;
+    if !runtime.is_running() {
+        return Err("its runtime cannot be attached to while it runs: start the program by \
+                    `heaptap run --listen`"
+            .into());
+    }
+    // Before anything is changed.
+    let socket = control::OpenSocket::open()?;
+    match attach_late(runtime) {
+        Ok(support) => socket.serve(support),
+        Err(refusal) => {
+            socket.abandon();
+            Err(refusal.to_string())
+        }
+    }
+}
+
+/// Why a program is not attached to again.
+fn attached_before(attached: &Attached) -> String {
+    match attached.session() {
+        Some(session) => format!(
+            "it is traced already, into {}, and takes no commands: start it by `heaptap run`, \
+             which has it listen",
+            session.file().display()
+        ),
+        None => "heaptap's library is in it already, and takes no commands: start it by \
+                 `heaptap run --listen`"
+            .to_owned(),
+    }
+}
+
+/// Everything that may fail comes first.
+fn attach_late(runtime: &'static dyn Runtime) -> Result<RuntimeSupport, Refusal> {
+    environment::check_all().map_err(Refusal::Setting)?;
+    check_process()?;
+    let mut attachment = runtime.attach()?.ok_or(Refusal::OtherCopy)?;
+    let options = tracer::settings_from_environment(attachment.options);
+    attachment.options = options.map_err(|_| Refusal::Settings)?;
+    let ready = Attached::prepare_record(runtime, attachment)?;
+    runtime.prepare_snapshots()?;
+    if let Some(program) = runtime.interpreted() {
+        program::set_interpreted(program);
+    }
+    tracer::prepare();
+    let sessions = Ok(ready.record() as &dyn Sessions);
+    Ok(RuntimeSupport { runtime: runtime.name(), refusal: None, sessions })
 }
 
 /// Reports that there is no trace, or, if none is asked for, that no commands are taken.

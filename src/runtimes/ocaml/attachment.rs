@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::timing::{self, Report};
 use super::version::MajorVersion;
 use super::{bytecode, frames, names};
-use crate::runtimes::attach::{Attachment, Refusal, Replacement, SessionHooks};
+use crate::runtimes::attach::image::LoadedImage;
+use crate::runtimes::attach::{Attachment, Refusal, Replacement, SessionHooks, symbols};
 use crate::tracer::{Failure, Options, Session};
 
 /// What one major version does when a session begins and ends. See [`SessionHooks`].
@@ -42,10 +43,22 @@ pub(super) fn attachment<V: VersionHooks + 'static>(
     frames::prepare(V::VERSION);
     let (runtime_params, name) = (runtime_params(), names::namer());
     Attachment {
-        options: Options { header_words: 1, runtime_params, name, ..options },
+        options: Options {
+            header_words: 1,
+            runtime_params,
+            name,
+            is_runtime: Some(is_runtime),
+            ..options
+        },
         replacements,
         hooks: Box::new(OcamlSessions { of_version, session: Mutex::new(None) }),
     }
+}
+
+/// Whether an address is one of the code that has the runtime: the program or a library.
+fn is_runtime(address: usize) -> bool {
+    let image = |address| LoadedImage::of(address).map(|image| image.path().to_owned());
+    symbols::lookup(c"caml_alloc_shr").is_some_and(|known| image(known) == image(address))
 }
 
 impl<V> OcamlSessions<V> {

@@ -9,7 +9,8 @@
 //! else.
 //!
 //! Its layout is proved before `main`: the runtime is lent a table, and must find the
-//! descriptors in it.
+//! descriptors in it. Of a runtime that runs (OCaml 4), under its lock, nothing is changed: we and the
+//! runtime must find the same descriptors in its own table.
 
 use std::ptr;
 
@@ -83,7 +84,8 @@ impl Lent {
 }
 
 impl Descriptors {
-    /// The index of the runtime in this program, if its layout is known. Before `main`.
+    /// The index of the runtime in this program, if its layout is known. Before `main`, or under the
+    /// lock of a runtime that runs.
     pub(super) fn find(version: MajorVersion) -> Option<Descriptors> {
         match version {
             MajorVersion::Four => find_four(),
@@ -130,22 +132,74 @@ fn find_four() -> Option<Descriptors> {
     // SAFETY: `uintnat caml_frame_descriptors_mask` (`runtime/roots_nat.c`).
     let mask: Variable<usize> = unsafe { Variable::at(mask_at) };
     let mask_before = mask.get();
-    if !buckets.get().is_null() || mask_before != 0 {
+    // SAFETY: `frame_descr * caml_next_frame_descriptor(uintnat *, char **)`.
+    let next: NextFrame = unsafe { function_at(next) };
+    let found = Descriptors {
+        buckets: buckets_at as *const *const Bucket,
+        mask: Mask::Four(mask_at as *const usize),
+    };
+    if !buckets.get().is_null() {
+        return agrees(&found, buckets.get(), mask_before, next).then_some(found);
+    }
+    if mask_before != 0 {
         return None;
     }
-    // SAFETY: `frame_descr * caml_next_frame_descriptor(uintnat *, char **)`.
-    let next: extern "C" fn(*mut u64, *mut *const u64) -> Bucket = unsafe { function_at(next) };
     let (lent, wanted) = lend();
     let stack = [1, 2, 3, 4];
     let (mut pc, mut sp) = (wanted.return_address, stack.as_ptr());
     buckets.set(lent.as_ptr());
     mask.set(lent.len() - 1);
-    let found = next(&raw mut pc, &raw mut sp);
+    let descriptor = next(&raw mut pc, &raw mut sp);
     buckets.set(ptr::null());
     mask.set(mask_before);
-    let is_known = found == wanted.bucket() && sp == stack[2..].as_ptr() && pc == stack[1];
-    let mask = Mask::Four(mask_at as *const usize);
-    is_known.then_some(Descriptors { buckets: buckets_at as *const *const Bucket, mask })
+    let is_known = descriptor == wanted.bucket() && sp == stack[2..].as_ptr() && pc == stack[1];
+    is_known.then_some(found)
+}
+
+/// `caml_next_frame_descriptor`: of a return address and a stack pointer, which it moves on.
+type NextFrame = extern "C" fn(*mut u64, *mut *const u64) -> Bucket;
+
+/// Whether the runtime finds what we find, and steps over frames as we would. Under its lock.
+fn agrees(index: &Descriptors, buckets: *const Bucket, mask: usize, next: NextFrame) -> bool {
+    /// Descriptors that are looked at, and places of the table at most.
+    const ENOUGH: usize = 32;
+    const MOST: usize = 1 << 16;
+    /// The words of the stack that is lent.
+    const STACK: usize = 64;
+    /// A frame that belongs to C, and the bits of a size that say what follows a descriptor.
+    const TO_C: u16 = 0xffff;
+    const FLAGS: u16 = 3;
+    if mask < 1 || !(mask + 1).is_power_of_two() {
+        return false;
+    }
+    let stack: [u64; STACK] = std::array::from_fn(|index| 0x1000 + index as u64);
+    let mut seen = 0;
+    for place in 0..=mask.min(MOST) {
+        // SAFETY: the mask is the number of the last bucket.
+        let bucket = unsafe { buckets.wrapping_add(place).read() };
+        if bucket.is_null() {
+            continue;
+        }
+        // SAFETY: not NULL, so a descriptor, which begins with its return address.
+        let return_address = unsafe { bucket.read() };
+        // SAFETY: behind which the size of its frame is.
+        let frame_size = unsafe { bucket.wrapping_add(1).cast::<u16>().read() };
+        let words = usize::from(frame_size & !FLAGS) / size_of::<u64>();
+        if frame_size == TO_C || !(1..STACK).contains(&words) {
+            continue;
+        }
+        let (mut pc, mut sp) = (return_address, stack.as_ptr());
+        let found = next(&raw mut pc, &raw mut sp);
+        let is_same = found == bucket && index.record(return_address) == bucket as u64;
+        if !is_same || sp != stack[words..].as_ptr() || pc != stack[words - 1] {
+            return false;
+        }
+        seen += 1;
+        if seen == ENOUGH {
+            break;
+        }
+    }
+    seen > 0
 }
 
 /// `caml_find_frame_descr` has to find the lent descriptor in a lent structure,

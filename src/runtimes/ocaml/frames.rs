@@ -10,6 +10,7 @@ use super::borrowed_tables::BorrowedTables;
 use super::descriptors::Descriptors;
 use super::frame_table::OcamlTable;
 use super::version::MajorVersion;
+use crate::runtimes::attach::image::for_each_image;
 use crate::runtimes::attach::library::lookup_in;
 use crate::runtimes::attach::symbols;
 use crate::tracer::{self, Session, say};
@@ -22,7 +23,7 @@ static TRACED: AtomicPtr<Session> = AtomicPtr::new(ptr::null_mut());
 static ADDED: AtomicUsize = AtomicUsize::new(0);
 
 /// The version of the runtime, and its own index of frames if that can be used. Its layout is proved
-/// before the runtime starts.
+/// before the runtime starts, or under its lock.
 static PREPARED: OnceLock<(MajorVersion, Option<Descriptors>)> = OnceLock::new();
 
 /// What `caml_natdynlink_hook` was before.
@@ -45,7 +46,7 @@ const SEPARATORS: [&[u8]; 2] = [b"__", b"."];
 
 type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char);
 
-/// Looks at what sessions need, before the runtime starts.
+/// Looks at what sessions need, before the runtime starts or under its lock.
 pub(super) fn prepare(version: MajorVersion) {
     PREPARED.get_or_init(|| (version, Descriptors::find(version)));
 }
@@ -175,26 +176,70 @@ fn plugins_from(newest: *const Plugin) -> impl Iterator<Item = &'static Plugin> 
     })
 }
 
+/// Notices the plugins that a program has loaded that runs already. Under the runtime's lock, after
+/// [`prepare`].
+///
+/// A plugin is a library with `caml_plugin_header` and the tables of its units
+/// (`caml_natdynlink_open`, `runtime/dynlink_nat.c`). Those of a plugin that runs, which is never unloaded,
+/// are in the runtime's index; one that is being loaded is noticed when it runs.
+pub(super) fn find_loaded_plugins() {
+    let Some((version, Some(descriptors))) = PREPARED.get() else { return };
+    let mut found = Vec::new();
+    for_each_image(|image| {
+        if image.defined(c"caml_plugin_header").is_none() {
+            return;
+        }
+        image.for_each_symbol(|name, address| {
+            let unit = SEPARATORS.iter().find_map(|separator| {
+                let suffix = [separator, &b"frametable"[..]].concat();
+                name.strip_prefix(b"caml")?.strip_suffix(&suffix[..])
+            });
+            if let Some(unit) = unit {
+                let part = |part: &[u8]| {
+                    SEPARATORS.iter().find_map(|separator| {
+                        let name = [b"caml", unit, separator, part].concat();
+                        image.defined(&CString::new(name).ok()?)
+                    })
+                };
+                found.push((address, part(b"code_begin").zip(part(b"code_end"))));
+            }
+        });
+    });
+    for (address, code) in found {
+        // SAFETY: the table of a unit, whose library stays loaded if the runtime's index has it.
+        let table = unsafe { OcamlTable::new(address as *const u8, *version) };
+        let first = table.return_addresses().ok().and_then(|mut addresses| addresses.next());
+        if first.is_some_and(|first| descriptors.record(first) != 0) {
+            let _ = remember(address, code.map(|(begin, end)| begin..end.max(begin)));
+        }
+    }
+}
+
 /// Notices plugins that are loaded from now on, and adds their tables to the trace: the
 /// runtime calls a hook between registering a plugin and running it
 /// (`caml_natdynlink_run`, `runtime/dynlink_nat.c`). May be called twice.
 pub(super) fn watch_plugins() {
     let Some(hook) = symbols::lookup(c"caml_natdynlink_hook") else { return };
     let (hook, ours) = (hook as *mut usize, plugin_loaded as *const () as usize);
-    // SAFETY: a variable of the runtime that holds a pointer; OCaml does not run yet.
+    // SAFETY: a variable of the runtime that holds a pointer; OCaml does not run yet, or its lock is
+    // held.
     let before = unsafe { ptr::replace(hook, ours) };
     if before != ours {
         NEXT_HOOK.store(before, Ordering::Relaxed);
     }
 }
 
-/// Adds a plugin to the list.
-fn remember(table: usize, code: Option<Range<usize>>) {
+/// Adds a plugin to the list. False if it is there: a library that is loaded again is the same one.
+fn remember(table: usize, code: Option<Range<usize>>) -> bool {
+    if plugins().any(|plugin| plugin.table == table) {
+        return false;
+    }
     let plugin = Box::leak(Box::new(Plugin { table, code, next: ptr::null() }));
     let _ = PLUGINS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
         plugin.next = next;
         Some(ptr::from_mut(plugin))
     });
+    true
 }
 
 /// Called by the runtime when a plugin is loaded, not inside a hook of the profiler.
@@ -216,7 +261,9 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
         }
         // The runtime looks for these two, too.
         let code = symbol(b"code_begin").zip(symbol(b"code_end"));
-        remember(table, code.map(|(begin, end)| begin..end.max(begin)));
+        if !remember(table, code.map(|(begin, end)| begin..end.max(begin))) {
+            return;
+        }
         // SAFETY: NULL, or a session that lives until `end` is called at a safe point: not while
         // this function runs.
         let traced = unsafe { TRACED.load(Ordering::Acquire).as_ref() };

@@ -16,6 +16,8 @@ pub(in crate::runtimes) struct Ocaml {
     pub(super) version: MajorVersion,
     /// Proves that the runtime is as known, and returns how to trace it.
     pub(super) attachment: fn() -> Result<Attachment, Refusal>,
+    /// See [`Runtime::is_running`].
+    pub(super) is_running: fn() -> bool,
     /// See [`Runtime::prepare_snapshots`].
     pub(super) prepare_snapshots: fn() -> Result<(), Refusal>,
     /// See [`Runtime::hook_polls`].
@@ -37,6 +39,10 @@ impl Runtime for Ocaml {
 
     fn startup_variable(&self) -> Option<&'static CStr> {
         Some(detect::STARTUP_VARIABLE)
+    }
+
+    fn is_running(&self) -> bool {
+        (self.is_running)()
     }
 
     fn interpreted(&self) -> Option<PathBuf> {

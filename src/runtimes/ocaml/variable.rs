@@ -1,6 +1,6 @@
 //! Variables of the runtime that are changed for a while to prove a layout.
 
-/// A variable of the runtime, before `main`, while no other thread runs its code.
+/// A variable of the runtime, before `main` or under its lock, while no other thread looks at it.
 #[derive(Clone, Copy)]
 pub(super) struct Variable<T>(*mut T);
 
@@ -12,12 +12,12 @@ impl<T: Copy> Variable<T> {
     }
 
     pub(super) fn get(self) -> T {
-        // SAFETY: a variable of this type by the contract of `at`, and nobody else runs yet.
+        // SAFETY: a variable of this type by the contract of `at`, and nobody else changes it now.
         unsafe { self.0.read() }
     }
 
     pub(super) fn set(self, value: T) {
-        // SAFETY: a variable of this type by the contract of `at`, and nobody else runs yet.
+        // SAFETY: a variable of this type by the contract of `at`, and nobody else looks at it now.
         unsafe { self.0.write(value) };
     }
 }

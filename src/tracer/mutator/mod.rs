@@ -43,6 +43,12 @@ const MAX_WORDS: usize = 1 << 36;
 /// One in this many allocation hooks is timed.
 const TIMED_EVERY: u32 = 32;
 
+/// A timed hook counts as at most so many usual ones.
+const UNUSUAL: u64 = 16;
+
+/// So many ticks are always believed: some ten microseconds.
+const FIRST_USUAL: u64 = 1 << 15;
+
 /// The session's options for young blocks, next to the other state of a hook.
 struct YoungBlocks {
     /// Bytes in front of where the runtime sees a block.
@@ -94,6 +100,8 @@ pub(crate) struct Mutator {
     suspended: u32,
     /// How many allocation hooks there were, modulo 2³².
     alloc_hooks: u32,
+    /// Ticks that one of them takes, by experience.
+    usual_ticks: u64,
     session: Arc<Session>,
     recorder: Recorder,
     /// When the collector began what it is doing, by kind of slice.
@@ -133,7 +141,7 @@ impl Mutator {
             number: registered.number,
             rate: rate.bits(),
             // Another mutator may have had the lane, at another rate.
-            known_rate: if options.rotation.is_some() { 0 } else { rate.bits() },
+            known_rate: if session.state.has_many_rates() { 0 } else { rate.bits() },
         };
         let mut mutator = Mutator {
             gaps: Gaps::new(rate, options.seed, registered.stream),
@@ -144,6 +152,7 @@ impl Mutator {
             stopwatch: session.stopwatch,
             suspended: 0,
             alloc_hooks: 0,
+            usual_ticks: 0,
             session: Arc::clone(session),
             recorder,
             slices: [None; SliceKind::ALL.len()],
@@ -298,12 +307,16 @@ impl Mutator {
 
     /// At the end of an allocation's hook. Reading the clock is a good part of
     /// the cost of such a hook, so one in [`TIMED_EVERY`] is timed and stands for
-    /// all.
+    /// all. The clock goes on while the thread waits for a processor or for the writer, so that
+    /// one such hook would seem to be an expensive one 32 times: what is much longer than usual
+    /// counts as [`UNUSUAL`] usual ones, from which the usual grows if it stays so.
     fn leave_alloc(&mut self, hook: &HookContext) {
         self.alloc_hooks = self.alloc_hooks.wrapping_add(1);
         if self.alloc_hooks.is_multiple_of(TIMED_EVERY) {
-            let ticks = self.ticks_since(hook) * u64::from(TIMED_EVERY);
-            self.recorder.lane.counters.hook_ticks.add(ticks);
+            let most = (self.usual_ticks * UNUSUAL).max(FIRST_USUAL);
+            let ticks = self.ticks_since(hook).min(most);
+            self.usual_ticks = (self.usual_ticks * 7 + ticks) / 8;
+            self.recorder.lane.counters.hook_ticks.add(ticks * u64::from(TIMED_EVERY));
         }
     }
 

@@ -95,6 +95,8 @@ pub(super) struct LiveBlocks {
     blocks: HashMap<u64, LiveBlock>,
     /// By lane.
     paths: Vec<LanePath>,
+    /// No other file follows: only the stacks are noted.
+    is_of_one_file: bool,
 }
 
 /// An allocation under a stack, the outermost frame first.
@@ -108,6 +110,14 @@ pub(super) struct Birth<'a> {
 }
 
 impl LiveBlocks {
+    pub(super) fn of_one_file() -> LiveBlocks {
+        LiveBlocks { is_of_one_file: true, ..LiveBlocks::default() }
+    }
+
+    pub(super) fn is_of_one_file(&self) -> bool {
+        self.is_of_one_file
+    }
+
     pub(super) fn born(&mut self, birth: &Birth<'_>) -> LiveBlock {
         let &Birth { id, time, lane, block, frames, rate } = birth;
         let node = self.node_of(lane, frames);
@@ -122,7 +132,9 @@ impl LiveBlocks {
             domain: lane,
             source,
         };
-        self.blocks.insert(id, alive);
+        if !self.is_of_one_file {
+            self.blocks.insert(id, alive);
+        }
         alive
     }
 

@@ -3,13 +3,15 @@
 //! - `live_blocks`: what is alive, with its stacks.
 //! - `sidecar`: the file beside a part: what was alive when the part began, and what became later
 //!   of blocks that are not in the part.
+//! - `store`: where the parts are, in files or in memory.
 //! - `records`: reads records while a series is written. A plain trace never comes here.
 //! - here: [`Series`], which goes on from part to part.
 //!
 //! A block has one id in the series, in whatever file it appears: the id that it has in its part,
 //! plus how many ids the parts before have used.
-//! The blocks of a part have its rate. A mutator takes up a new rate at a moment of its own, so
-//! blocks that it samples at the old one after the part has begun go into the sidecar.
+//! The blocks of a part have its rate. A mutator takes up a new rate at a moment of its own, and a
+//! budget changes the rate often: blocks that are sampled at another rate than the part's go into the
+//! sidecar. So a trace of one file can have several rates too: it is then a series of one part.
 //!
 //! # Killed at any moment
 //!
@@ -20,22 +22,23 @@
 mod live_blocks;
 mod records;
 mod sidecar;
+mod store;
 
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use heaptap_trace::{Block, CarriedEnds, End, Locate, STRAY_IDS, SeriesHead, SeriesId};
+use heaptap_trace::{
+    Block, CarriedEnds, End, Locate, STRAY_IDS, SeriesHead, SeriesId, series_name,
+};
 
-use crate::sys::file::FileError;
-use crate::sys::output::Output;
-use crate::sys::part_files::PartFiles;
-use crate::writer::output::TraceOutput;
+use crate::sys::file::{FileError, create_series_sidecar};
 use live_blocks::{Birth, LiveBlocks};
 pub(crate) use records::SeriesLane;
 use sidecar::PartSidecar;
+use store::StoredFile;
+pub(crate) use store::{ClaimedPart, PartOutput, SharedFiles, Store};
 
 /// When a new part begins, besides when somebody asks for one, and how much is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,121 +89,13 @@ impl RotationLimits {
     }
 }
 
-/// The files of parts, which their outputs share: one that finds the disk full, or would take more
-/// than all files together may have, has the oldest part removed.
-#[derive(Clone)]
-pub(crate) struct SharedFiles(Arc<Mutex<BoundedFiles>>);
-
-struct BoundedFiles {
-    files: PartFiles,
-    /// The most bytes of all parts.
-    most: u64,
-    /// What others write beside the parts, before it is counted: sidecars of probes, which may be
-    /// there twice while they are thinned.
-    reserve: u64,
-    /// So many bytes can be written before all files are counted again.
-    room: u64,
-}
-
-impl BoundedFiles {
-    /// Removes the oldest parts until so many bytes fit.
-    fn make_room(&mut self, bytes: u64) {
-        if let Some(rest) = self.room.checked_sub(bytes) {
-            self.room = rest;
-            return;
-        }
-        let most = self.most.saturating_sub(self.reserve);
-        loop {
-            let there = self.files.all_bytes();
-            if there.saturating_add(bytes) <= most {
-                self.room = most - there - bytes;
-                return;
-            }
-            if !self.files.remove_oldest() {
-                // One part, or those of other processes, have it all.
-                self.room = self.reserve;
-                return;
-            }
-        }
-    }
-}
-
-impl SharedFiles {
-    pub(crate) fn new(files: PartFiles, limits: RotationLimits) -> SharedFiles {
-        let all = |bytes: u64| bytes.saturating_mul(limits.keep as u64);
-        let (most, part) = (limits.bytes.map_or(u64::MAX, all), limits.bytes.unwrap_or(0));
-        let bounded = BoundedFiles { files, most, reserve: part / 4, room: 0 };
-        SharedFiles(Arc::new(Mutex::new(bounded)))
-    }
-
-    fn with_all<A>(&self, with: impl FnOnce(&mut BoundedFiles) -> A) -> A {
-        with(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn with<A>(&self, with: impl FnOnce(&mut PartFiles) -> A) -> A {
-        self.with_all(|bounded| with(&mut bounded.files))
-    }
-
-    /// Writes a packet, and makes room for it if the disk is full, or the files have as many bytes as
-    /// they may.
-    fn write(&self, out: &mut Output, packet: &[u8]) -> io::Result<usize> {
-        self.with_all(|bounded| bounded.make_room(packet.len() as u64));
-        loop {
-            match out.write(packet) {
-                Err(error) if is_full(&error) && self.with(|files| files.remove_oldest()) => {}
-                written => return written,
-            }
-        }
-    }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// The trace of a part.
-pub(crate) struct PartOutput {
-    out: Output,
-    files: SharedFiles,
-}
-
-impl Write for PartOutput {
-    fn write(&mut self, packet: &[u8]) -> io::Result<usize> {
-        self.files.write(&mut self.out, packet)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl TraceOutput for PartOutput {
-    fn name(&self) -> &std::ffi::OsStr {
-        self.out.path().as_os_str()
-    }
-
-    fn set_completion(&mut self, completion: heaptap_trace::Completion) {
-        TraceOutput::set_completion(&mut self.out, completion);
-    }
-
-    fn was_truncated(&mut self) -> bool {
-        Output::was_truncated(&mut self.out)
-    }
-
-    fn restart(&mut self) -> io::Result<()> {
-        Output::restart(&mut self.out)
-    }
-}
-
-/// A part that was claimed, and whose trace is to be begun.
-pub(crate) struct ClaimedPart {
-    pub(crate) trace: PathBuf,
-    sidecar: Output,
-}
+/// The frames of different stacks of blocks that are not in the trace, at which those of dead ones are
+/// forgotten: some 10 MB.
+const MOST_NODES: usize = if cfg!(test) { 16 } else { 1 << 18 };
 
 /// A series that is being written.
 pub(crate) struct Series {
-    files: SharedFiles,
+    store: Store,
     pub(crate) limits: RotationLimits,
     id: SeriesId,
     /// When it begins, in microseconds since the epoch; 0 before.
@@ -213,6 +108,8 @@ pub(crate) struct Series {
     rate: u32,
     /// By lane, the number of the rate at which its blocks are sampled.
     lane_rates: Vec<u32>,
+    /// That of lanes which have not said theirs: they began before rates changed.
+    silent_rate: u32,
     live: LiveBlocks,
     /// `None` before the first part.
     sidecar: Option<PartSidecar>,
@@ -221,12 +118,16 @@ pub(crate) struct Series {
     /// The id of the next block that is sampled at an earlier rate.
     next_stray: u64,
     part_began: Instant,
+    /// Anything has happened since.
+    part_is_used: bool,
+    /// With as many nodes the call tree is rebuilt.
+    most_nodes: usize,
 }
 
 impl Series {
-    pub(crate) fn new(files: SharedFiles, limits: RotationLimits, id: SeriesId) -> Series {
+    pub(crate) fn new(store: Store, limits: RotationLimits, id: SeriesId) -> Series {
         Series {
-            files,
+            store,
             limits,
             id,
             start: 0,
@@ -234,28 +135,47 @@ impl Series {
             rates: Vec::new(),
             rate: 0,
             lane_rates: Vec::new(),
+            silent_rate: 0,
             live: LiveBlocks::default(),
             sidecar: None,
             first_id: 0,
             next_stray: STRAY_IDS,
             part_began: Instant::now(),
+            part_is_used: false,
+            most_nodes: MOST_NODES,
         }
+    }
+
+    /// A series of one file, whose only part has this trace: for blocks that are sampled at other
+    /// rates. Nothing goes on in another file, so it is not noted what is alive.
+    pub(crate) fn beside(trace: &Path, id: SeriesId) -> Result<(Series, ClaimedPart), FileError> {
+        let sidecar = create_series_sidecar(Path::new(&series_name(trace.as_os_str())))?;
+        let mut series = Series::new(Store::OneFile, RotationLimits::default(), id);
+        series.live = LiveBlocks::of_one_file();
+        let sidecar = StoredFile::File(sidecar);
+        Ok((series, ClaimedPart { trace: trace.to_owned(), sidecar }))
+    }
+
+    /// The id of another series of the same process.
+    pub(crate) fn next_id(&self) -> SeriesId {
+        u128::from_le_bytes(self.id).wrapping_add(1).to_le_bytes()
+    }
+
+    /// The lanes are at the rates that they have in another series of one file, which ends.
+    pub(crate) fn take_rates_of(&mut self, other: &Series) {
+        self.rates.clone_from(&other.rates);
+        self.lane_rates.clone_from(&other.lane_rates);
+        self.silent_rate = other.silent_rate;
     }
 
     /// Claims the files of the next part.
     pub(crate) fn claim(&self) -> Result<ClaimedPart, FileError> {
-        let (trace, sidecar) = self.files.with_all(|bounded| {
-            // The sidecar of probes of the part before is counted from now on.
-            bounded.room = 0;
-            bounded.files.claim(self.limits.bytes)
-        })?;
-        Ok(ClaimedPart { trace, sidecar })
+        self.store.claim(self.limits.bytes)
     }
 
     /// Makes the trace of a part.
     pub(crate) fn open(&self, trace: &Path) -> Result<PartOutput, FileError> {
-        let out = crate::sys::file::create(trace)?;
-        Ok(PartOutput { out, files: self.files.clone() })
+        self.store.open(trace)
     }
 
     /// Begins a part: writes what is alive into its sidecar. The part before has used so many ids.
@@ -274,6 +194,9 @@ impl Series {
             self.start = start_time;
         }
         let number = self.rate_number(rate);
+        if self.begun == 0 && self.lane_rates.is_empty() {
+            self.silent_rate = number;
+        }
         self.forget_rates(number);
         self.live.compact();
         let first_id = self.first_id + used_ids;
@@ -285,30 +208,32 @@ impl Series {
             series_start: self.start,
             first_id,
         };
-        let most = self.limits.most_base();
-        let out = (sidecar, self.files.clone());
+        let most = self.store.most_base().unwrap_or(self.limits.most_base());
+        let out = (sidecar, self.store.clone());
         let sidecar = PartSidecar::begin(out, &head, &self.rates, &self.live, most, locate)
-            .inspect_err(|_| self.files.with(PartFiles::abandon))?;
+            .inspect_err(|_| self.store.abandon())?;
         self.first_id = first_id;
         self.begun += 1;
         self.part_began = Instant::now();
+        self.part_is_used = false;
         Ok((trace, self.sidecar.replace(sidecar)))
     }
 
     /// The part before this one is over.
     pub(crate) fn end_before(&mut self, before: Option<PartSidecar>, time: u64) -> io::Result<()> {
         let ended = before.map_or(Ok(()), |mut sidecar| sidecar.end(time));
-        self.files.with(PartFiles::end_before);
+        self.store.end_before();
         ended
     }
 
     /// Whether it is time for another part.
     pub(crate) fn is_due(&self) -> bool {
         let is_old = self.limits.age.is_some_and(|age| self.part_began.elapsed() >= age);
-        is_old
+        // Of what is in memory, a part in which nothing happens is left only when something does.
+        (is_old && (self.part_is_used || !self.store.is_memory()))
             || self.limits.due_bytes().is_some_and(|due| {
                 let pending = self.sidecar.as_ref().map_or(0, PartSidecar::pending);
-                self.files.with(|files| files.bytes()) + pending as u64 >= due
+                self.store.bytes() + pending as u64 >= due
             })
     }
 
@@ -359,6 +284,7 @@ impl Series {
             })
         };
         self.rate = number(part);
+        self.silent_rate = number(self.silent_rate);
         self.lane_rates.iter_mut().for_each(|rate| *rate = number(*rate));
         self.live.renumber_rates(number);
     }
@@ -371,7 +297,7 @@ impl Series {
         }
         let lane = usize::from(lane);
         if self.lane_rates.len() <= lane {
-            self.lane_rates.resize(lane + 1, self.rate);
+            self.lane_rates.resize(lane + 1, self.silent_rate);
         }
         if let Some(place) = self.lane_rates.get_mut(lane) {
             *place = number;
@@ -380,12 +306,16 @@ impl Series {
 
     /// The number of the rate of a lane; `None` if it is that of the part.
     fn other_rate(&self, lane: u16) -> Option<u32> {
-        let rate = self.lane_rates.get(usize::from(lane)).copied();
-        rate.filter(|&rate| rate != self.rate)
+        let rate = self.lane_rates.get(usize::from(lane)).copied().unwrap_or(self.silent_rate);
+        Some(rate).filter(|&rate| rate != self.rate)
     }
 
     /// A block of the part was allocated.
     fn born(&mut self, id: u64, time: u64, lane: u16, block: Block, frames: &[u64]) {
+        if self.live.is_of_one_file() {
+            return;
+        }
+        self.part_is_used = true;
         self.live.born(&Birth { id, time, lane, block, frames, rate: self.rate });
     }
 
@@ -399,6 +329,8 @@ impl Series {
         locate: &mut impl Locate,
     ) -> u64 {
         let (time, lane, block) = birth;
+        self.part_is_used = true;
+        self.bound_stacks();
         let id = self.next_stray;
         self.next_stray += 1;
         let alive = self.live.born(&Birth { id, time, lane, block, frames, rate });
@@ -409,6 +341,18 @@ impl Series {
         id
     }
 
+    /// Forgets stacks that nothing has any more, before there are so many that they are a burden for the
+    /// program and for readers: a part may be written for months.
+    fn bound_stacks(&mut self) {
+        if self.live.tree.len() >= self.most_nodes {
+            self.live.compact();
+            self.most_nodes = MOST_NODES.max(2 * self.live.tree.len());
+            if let Some(sidecar) = &mut self.sidecar {
+                sidecar.forget_nodes();
+            }
+        }
+    }
+
     /// Whether a block is in the trace of this part.
     fn is_in_part(&self, id: u64) -> bool {
         (self.first_id..STRAY_IDS).contains(&id)
@@ -416,6 +360,7 @@ impl Series {
 
     /// A block was promoted or collected. `position`: the id of the domain's next allocation.
     fn ended(&mut self, end: End, id: u64, time: u64, domain: u16, position: u64) {
+        self.part_is_used = true;
         match end {
             End::Promote => self.live.promoted(id, time),
             End::Collect => self.live.died(id),

@@ -4,14 +4,13 @@ use std::io;
 
 use heaptap_trace::{CarriedBlock, CarriedEnds, Locate, SeriesEncoder, SeriesHead};
 
-use super::SharedFiles;
 use super::live_blocks::{CallTree, LiveBlock, LiveBlocks};
-use crate::sys::output::Output;
+use super::store::{Store, StoredFile};
 
 /// An open sidecar.
 pub(crate) struct PartSidecar {
-    out: Output,
-    files: SharedFiles,
+    out: StoredFile,
+    store: Store,
     encoder: SeriesEncoder,
     /// The number in the sidecar of each node of the call tree; 0 if it is not in it.
     nodes: Vec<u32>,
@@ -32,7 +31,7 @@ impl PartSidecar {
     /// Begins a sidecar in an empty file with what is alive, unless that takes more than `most`
     /// bytes.
     pub(super) fn begin(
-        (out, files): (Output, SharedFiles),
+        (out, store): (StoredFile, Store),
         head: &SeriesHead,
         rates: &[f64],
         live: &LiveBlocks,
@@ -41,7 +40,7 @@ impl PartSidecar {
     ) -> io::Result<PartSidecar> {
         let encoder = SeriesEncoder::new(head);
         let nodes = Vec::new();
-        let mut sidecar = PartSidecar { out, files, encoder, nodes, rates: 0, last: None };
+        let mut sidecar = PartSidecar { out, store, encoder, nodes, rates: 0, last: None };
         sidecar.know_rates(rates);
         for (id, block) in live.by_birth() {
             let node = sidecar.node(block.node, &live.tree, locate);
@@ -106,6 +105,12 @@ impl PartSidecar {
         number
     }
 
+    /// The call tree has other numbers from now on.
+    pub(super) fn forget_nodes(&mut self) {
+        self.nodes = Vec::new();
+        self.encoder.forget_nodes();
+    }
+
     pub(super) fn block(&mut self, block: &CarriedBlock) {
         self.put_last_ends();
         self.encoder.block(block);
@@ -144,7 +149,7 @@ impl PartSidecar {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.put_last_ends();
         let Some(chunk) = self.encoder.take() else { return Ok(()) };
-        self.files.write(&mut self.out, &chunk).map(|_| ())
+        self.store.write(&mut self.out, &chunk).map(|_| ())
     }
 
     /// The trace of the part was truncated, and has begun again.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Write as _};
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use heaptap_trace::{
     Encoder, Event, EventKind, EventSource, Limits, LiveSink as _, LocationList, LocationTable,
@@ -15,6 +17,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::queue::{BlockId, BlockRun, Part, Record};
+use crate::sys::part_files::PartFiles;
+use crate::sys::recording::{DirectoryName, NewDirectory, Recording};
 use crate::writer::context::Context;
 use crate::writer::trace_file::{NewFile, TraceFile};
 
@@ -70,6 +74,8 @@ struct Life {
     rate: f64,
 }
 
+const RATES: [f64; 3] = [0.5, 1e-3, 0.1];
+
 /// A program whose trace is a series.
 struct Program {
     file: TraceFile<Encoder<PartOutput>>,
@@ -86,10 +92,12 @@ struct Program {
 impl Program {
     fn new(directory: &Path, format: TraceFormat) -> Program {
         let files = PartFiles::new(directory.join("s.ctf").as_os_str(), 1000).unwrap();
-        let series = {
-            let limits = RotationLimits::default();
-            Series::new(SharedFiles::new(files, limits), limits, [7; 16])
-        };
+        let files = SharedFiles::new(files, RotationLimits::default());
+        Program::in_store(Store::Files(files), format)
+    }
+
+    fn in_store(store: Store, format: TraceFormat) -> Program {
+        let series = Series::new(store, RotationLimits::default(), [7; 16]);
         let mut series = Box::new(series);
         let claimed = series.claim().unwrap();
         let out = series.open(&claimed.trace).unwrap();
@@ -102,6 +110,31 @@ impl Program {
         let mut program = Program { file, parts, time: 0, lanes, alive, lives, before };
         (0..2).for_each(|lane| program.record(lane, Record::Rate(0.5_f64.to_bits())));
         program
+    }
+
+    /// One whose trace is one file, at one rate so far.
+    fn of_one_file(directory: &Path, format: TraceFormat) -> Program {
+        let trace = directory.join("one.ctf");
+        let out = crate::sys::file::create(&trace).unwrap();
+        let out = PartOutput { out, files: SharedFiles(None) };
+        let first = NewFile { out, info: info(0.5, 1_000), late_params: None };
+        let file = TraceFile::new(format, first, None).unwrap();
+        let (alive, lives, before) = (Vec::new(), BTreeMap::new(), vec![BTreeMap::new()]);
+        Program { file, parts: vec![trace], time: 0, lanes: [(0, 0.5); 2], alive, lives, before }
+    }
+
+    /// Has a place for blocks at other rates from now on.
+    fn allow_many_rates(&mut self) {
+        if self.file.series.is_none() {
+            let (mut series, files) = Series::beside(&self.parts[0], [8; 16]).unwrap();
+            series.begin_part(files, 0.5, 1_000, 0, &mut Ticks).unwrap();
+            self.file.begin_series(Box::new(series));
+        }
+    }
+
+    fn change_rate(&mut self, lane: u16, rate: f64) {
+        self.lanes[usize::from(lane)].1 = rate;
+        self.record(lane, Record::Rate(rate.to_bits()));
     }
 
     fn record(&mut self, lane: u16, record: Record<'_>) {
@@ -124,9 +157,18 @@ impl Program {
         self.before.push(self.lives.clone());
     }
 
+    /// Does one of the things that a program does whose trace is one file.
+    fn step_in_one_file(&mut self, kind: u8, lane: u16, number: u64, one_lane: bool) {
+        match kind {
+            0 => self.allow_many_rates(),
+            1 | 2 if self.file.series.is_none() => {}
+            1 | 2 => self.change_rate(if one_lane { 0 } else { lane }, RATES[number as usize % 3]),
+            _ => self.step(kind, lane, number, one_lane),
+        }
+    }
+
     /// Does one of the things that a program does.
     fn step(&mut self, kind: u8, lane: u16, number: u64, one_lane: bool) {
-        const RATES: [f64; 3] = [0.5, 1e-3, 0.1];
         let lane = if one_lane { 0 } else { lane };
         self.time += 1;
         match kind {
@@ -134,8 +176,7 @@ impl Program {
             1 => self.next_part(RATES[number as usize % 3]),
             2 => {
                 let rate = self.file.rate();
-                self.lanes[usize::from(lane)].1 = rate;
-                self.record(lane, Record::Rate(rate.to_bits()));
+                self.change_rate(lane, rate);
             }
             3..=6 if !self.alive.is_empty() => self.end(kind, lane, number as usize),
             _ => self.alloc(lane, number),
@@ -230,7 +271,9 @@ fn read(parts: &[PathBuf]) -> Vec<Life> {
             SeriesReader::new(BufReader::new(file)).unwrap()
         };
         let summary = SeriesSummary::of(&mut sidecar()).unwrap();
-        assert!(summary.defect.is_none() && summary.is_complete);
+        // A part is complete, unless it is written at this moment.
+        let is_last = number + 1 == parts.len();
+        assert!(summary.defect.is_none() && (summary.is_complete || is_last));
         let mut source = PartSource::new(trace, sidecar(), summary.first_id, number == 0);
         while let Some((event, _)) = source.next_located().unwrap() {
             let time = event.time;
@@ -293,6 +336,63 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever was dropped, and at whatever moment it is written.
+    #[test]
+    fn what_is_kept_in_memory_is_whole_from_its_first_part_on(
+        steps in prop::collection::vec((0..24_u8, 0..2_u16, any::<u64>()), 1..300),
+        chunks in 8..40_u64,
+        writes in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let recording = Arc::new(Recording::new(chunks * 4096, Duration::from_secs(3600)).unwrap());
+        let store = Store::Memory(Arc::clone(&recording));
+        let mut program = Program::in_store(store, TraceFormat::Memtrace3);
+        let writes: Vec<usize> = writes.iter().map(|write| write.index(steps.len())).collect();
+        for (step, (kind, lane, number)) in steps.into_iter().enumerate() {
+            program.step(kind, lane, number, false);
+            prop_assert!(recording.bytes() <= chunks * 4096);
+            if writes.contains(&step) {
+                program.file.flush(&mut Ticks).unwrap();
+                let directory = place.path().join(step.to_string());
+                let named = NewDirectory::Named(directory.as_os_str().as_bytes());
+                let written = recording.write_to(&named, b"s", &mut Box::new(DirectoryName::new()));
+                prop_assert_eq!(written.errno, 0);
+                let name = |part: u64| directory.join(format!("s.{part:06}.ctf"));
+                let parts: Vec<PathBuf> = (written.oldest..).map(name).take(written.parts).collect();
+                let before = &program.before[written.oldest as usize - 1];
+                let gone = |id: &u64| before.get(id).is_some_and(|life| life.death.is_some());
+                let lives = program.lives.iter().filter(|(id, _)| !gone(id));
+                let expected = ordered(lives.map(|(_, life)| life.clone()));
+                prop_assert_eq!(read(&parts), expected, "from part {}", written.oldest);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn lives_in_one_file_are_whole_at_whatever_rates(
+        steps in prop::collection::vec((0..24_u8, 0..2_u16, any::<u64>()), 1..300),
+        one_lane in any::<bool>(),
+    ) {
+        let place = tempfile::tempdir().unwrap();
+        let format = if one_lane { TraceFormat::Memtrace2 } else { TraceFormat::Memtrace3 };
+        let mut program = Program::of_one_file(place.path(), format);
+        for (kind, lane, number) in steps {
+            program.step_in_one_file(kind, lane, number, one_lane);
+        }
+        program.allow_many_rates();
+        let end = 1_000 + program.time;
+        program.file.end(end, &mut Ticks).unwrap();
+        prop_assert_eq!(read(&program.parts), ordered(program.lives.into_values()));
+    }
+}
+
 #[test]
 fn a_base_that_is_too_large_is_left_out() {
     let place = tempfile::tempdir().unwrap();
@@ -326,7 +426,7 @@ fn all_files_have_no_more_bytes_than_they_may() {
     let place = tempfile::tempdir().unwrap();
     let files = PartFiles::new(place.path().join("s.ctf").as_os_str(), 4).unwrap();
     let limits = RotationLimits { bytes: Some(PART as u64), age: None, keep: 4 };
-    let series = Series::new(SharedFiles::new(files, limits), limits, [7; 16]);
+    let series = Series::new(Store::Files(SharedFiles::new(files, limits)), limits, [7; 16]);
     let bytes = || -> u64 {
         let files = std::fs::read_dir(place.path()).unwrap();
         files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
@@ -334,7 +434,7 @@ fn all_files_have_no_more_bytes_than_they_may() {
     for size in [1, 2, 3, 1, 1, 3, 2, 1, 1, 1, 1] {
         let claimed = series.claim().unwrap();
         let mut out = series.open(&claimed.trace).unwrap();
-        series.files.with(PartFiles::end_before);
+        series.store.end_before();
         for _ in 0..size * 10 {
             out.write_all(&[0; PART / 10]).unwrap();
             assert!(bytes() <= 4 * PART as u64, "{} bytes", bytes());

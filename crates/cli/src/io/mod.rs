@@ -5,7 +5,7 @@
 //! a trace while it is written, [`sidecar`] reads the file beside it, which is at [`sidecar_path`], and [`live_sidecar`] as it grows; [`live_target`] finds the
 //! trace that a process writes.
 //!
-//! [`running`] sends commands to a program. From trace to trace: [`rewrite`]. [`library`] finds what is loaded into a program, [`executable`] says whether it can be.
+//! [`running`] sends commands to a program, [`trace_options`] are those of a trace that it is asked for. From trace to trace: [`rewrite`]. [`library`] finds what is loaded into a program, [`executable`] says whether it can be.
 
 mod decompressed;
 pub(crate) mod executable;
@@ -28,4 +28,5 @@ pub(crate) mod sidecar_path;
 pub(crate) mod source_files;
 pub(crate) mod trace_bytes;
 pub(crate) mod trace_files;
+pub(crate) mod trace_options;
 pub(crate) mod watch;

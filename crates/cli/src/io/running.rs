@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use heaptap_client::{AskError, NotFound, Process};
 use heaptap_control::words::Words;
-use heaptap_control::{Command, MAX_WAIT_SECONDS, seconds};
+use heaptap_control::{Command, MAX_WAIT_SECONDS, Stopped, seconds};
+use heaptap_report::figures::units::{bytes, count};
+use heaptap_settings::RATE;
 
 use crate::exit_status::Failure;
 use crate::text::escape;
@@ -62,4 +64,51 @@ pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     seconds(text).filter(|wait| !wait.is_zero()).ok_or_else(|| {
         format!("expected seconds above 0 and up to {MAX_WAIT_SECONDS}, such as 60 or 0.5")
     })
+}
+
+/// The value of `--for`.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a time from 100ms to a year, such as 30s, 5m or 1h".to_owned();
+    heaptap_settings::period(text).ok_or_else(expected)
+}
+
+/// The value of `--rate`.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
+/// The line of a trace that has ended.
+pub(crate) fn summary(stopped: &Stopped) -> String {
+    let Stopped { file, bytes: size, samples, lost, words } = stopped;
+    let mut text = format!(
+        "{}: {}, {} of file",
+        escape::path(file),
+        count(*samples, "sampled word", "sampled words"),
+        bytes(*size as f64)
+    );
+    if *words > 0 {
+        let allocated = bytes(*words as f64 * 8.0);
+        text += &format!("; the program has allocated {allocated} meanwhile");
+    }
+    if *lost > 0 {
+        text +=
+            &format!("; {} lost, since the writer fell behind", count(*lost, "block", "blocks"));
+    }
+    text + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_names_what_was_lost() {
+        let all = Stopped { file: "/t/a".into(), bytes: 2048, samples: 12, lost: 1, words: 1280 };
+        let text = summary(&all);
+        let expected = "/t/a: 12 sampled words, 2.0 KiB of file; the program has allocated 10.0 KiB \
+                        meanwhile; 1 block lost, since the writer fell behind\n";
+        assert_eq!(text, expected);
+        let plain = summary(&Stopped { lost: 0, words: 0, ..all });
+        assert!(plain.ends_with("2.0 KiB of file\n"), "{plain}");
+    }
 }

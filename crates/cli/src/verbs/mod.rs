@@ -5,6 +5,7 @@
 //! declared here, and one more line in the list below.
 
 mod anonymise;
+mod attach;
 mod check;
 mod completions;
 mod diff;
@@ -22,6 +23,7 @@ mod next_part;
 mod probes;
 mod ps;
 mod recode;
+mod recorder;
 mod report;
 mod run;
 mod serve;
@@ -56,6 +58,7 @@ macro_rules! verbs {
 
 verbs! {
     run::Run,
+    attach::Attach,
     top::Top,
     ps::Ps,
     start::Start,
@@ -65,6 +68,8 @@ verbs! {
     snapshot::Snapshot,
     next_part::Rotate,
     next_part::Rate,
+    next_part::Budget,
+    recorder::Recorder,
     heap::Heap,
     heap_diff::HeapDiff,
     report::Report,

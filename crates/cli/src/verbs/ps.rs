@@ -30,8 +30,9 @@ Exit status:
   0  the processes are listed, even if there are none
   2  a wrong call")]
 pub(crate) struct Ps {
-    /// Print an array of objects: pid, program, version, runtime, state, rate, file, bytes, samples,
-    /// lost, snapshots, sessions; or pid and error
+    /// Print an array of objects: pid, program, version, runtime, state, rate, budget, cost, file, bytes,
+    /// samples, lost, covered (the seconds that a recorder has in memory), snapshots, sessions; or pid
+    /// and error
     #[arg(long)]
     json: bool,
 }
@@ -57,15 +58,17 @@ impl Ps {
     }
 }
 
-const TITLES: [&str; 9] =
-    ["PID", "PROGRAM", "RUNTIME", "STATE", "RATE", "SIZE", "SAMPLES", "LOST", "TRACE"];
+const TITLES: [&str; 11] = [
+    "PID", "PROGRAM", "RUNTIME", "STATE", "RATE", "BUDGET", "COST", "SIZE", "SAMPLES", "LOST",
+    "TRACE",
+];
 
 fn table(listed: &Listed) -> String {
-    let rows: Vec<[String; 9]> = std::iter::once(TITLES.map(String::from))
+    let rows: Vec<[String; 11]> = std::iter::once(TITLES.map(String::from))
         .chain(listed.iter().map(|(pid, status)| row(*pid, status)))
         .collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: [usize; 9] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let widths: [usize; 11] = std::array::from_fn(|column| width(column).unwrap_or(0));
     let mut text = String::new();
     for row in &rows {
         let cells: Vec<String> = row
@@ -73,7 +76,7 @@ fn table(listed: &Listed) -> String {
             .zip(widths)
             .enumerate()
             .map(|(column, (cell, width))| match column {
-                0 | 4..=7 => format!("{cell:>width$}"),
+                0 | 4..=9 => format!("{cell:>width$}"),
                 _ => pad(cell, width),
             })
             .collect();
@@ -84,7 +87,7 @@ fn table(listed: &Listed) -> String {
 }
 
 /// The cells of a process, by what it says of itself.
-fn row(pid: u32, status: &Result<Status, AskError>) -> [String; 9] {
+fn row(pid: u32, status: &Result<Status, AskError>) -> [String; 11] {
     let shown = |text: &OsStr| match escape::path(text.as_ref()).to_string() {
         text if text.is_empty() => "-".to_owned(),
         text => text,
@@ -94,23 +97,40 @@ fn row(pid: u32, status: &Result<Status, AskError>) -> [String; 9] {
         Ok(status) => {
             let Status { program, runtime, state, trace, .. } = status;
             let (program, runtime) = (shown(program), shown(OsStr::new(runtime)));
-            let state = shown(OsStr::new(state));
-            let [rate, size, samples, lost] = if trace.as_os_str().is_empty() {
-                ["-"; 4].map(String::from)
-            } else {
-                let Status { rate, bytes: size, samples, lost, .. } = status;
-                let size = bytes(*size as f64);
-                [rate.to_string(), size, samples.to_string(), lost.to_string()]
+            let state = match (&**state, status.covered) {
+                ("recording", covered) => format!("recording {covered:.0} s"),
+                (state, _) => shown(OsStr::new(state)),
             };
-            [pid, program, runtime, state, rate, size, samples, lost, shown(trace.as_os_str())]
+            let none = || "-".to_owned();
+            let [rate, budget, cost, size, samples, lost] = if trace.as_os_str().is_empty() {
+                ["-"; 6].map(String::from)
+            } else {
+                let Status { rate, budget, cost, bytes: size, samples, lost, .. } = status;
+                let budget = if *budget == 0.0 { none() } else { percent(*budget) };
+                let (size, cost) = (bytes(*size as f64), percent(*cost));
+                [short(*rate), budget, cost, size, samples.to_string(), lost.to_string()]
+            };
+            let trace = shown(trace.as_os_str());
+            [pid, program, runtime, state, rate, budget, cost, size, samples, lost, trace]
         }
         Err(error) => {
-            let [program, runtime, rate, size, samples, lost] = ["-"; 6].map(String::from);
+            let [program, runtime, rate, budget, cost, size, samples, lost] =
+                ["-"; 8].map(String::from);
             let state = "?".to_owned();
             let why = shown(error.to_string().as_ref());
-            [pid, program, runtime, state, rate, size, samples, lost, why]
+            [pid, program, runtime, state, rate, budget, cost, size, samples, lost, why]
         }
     }
+}
+
+fn percent(share: f64) -> String {
+    format!("{}%", (share * 1e6).round() / 1e4)
+}
+
+/// A rate in few digits: those under a budget are no round numbers.
+fn short(rate: f64) -> String {
+    let exact = rate.to_string();
+    if exact.len() <= 7 { exact } else { format!("{rate:.2e}") }
 }
 
 fn as_json(listed: &Listed) -> Value {
@@ -122,10 +142,13 @@ fn as_json(listed: &Listed) -> Value {
             "runtime": status.runtime,
             "state": status.state,
             "rate": status.rate,
+            "budget": status.budget,
+            "cost": status.cost,
             "file": status.trace.to_string_lossy(),
             "bytes": status.bytes,
             "samples": status.samples,
             "lost": status.lost,
+            "covered": status.covered,
             "snapshots": status.snapshots,
             "sessions": status.sessions,
         }),
@@ -159,7 +182,7 @@ mod tests {
             lines[0].iter().filter(|cell| !cell.is_empty()).copied().collect::<Vec<_>>(),
             TITLES
         );
-        assert!(lines.iter().take(2).all(|line| cells(line) == 9), "{table}");
+        assert!(lines.iter().take(2).all(|line| cells(line) == 11), "{table}");
         assert!(!table.contains('\x1b') && table.contains("does not answer"), "{table}");
         assert!(lines[1].contains(&"2.0 KiB") && lines[1].contains(&"tracing"), "{table}");
         assert!(lines[3].contains(&"idle") && lines[3].contains(&"-"), "{table}");

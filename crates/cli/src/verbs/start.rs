@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use heaptap_control::{Command, StartRequest, Started};
-use heaptap_settings::{KEEP, RATE, ROTATE, Rotation};
 
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::print;
 use crate::io::running;
+use crate::io::trace_options::TraceOptions;
 use crate::text::escape;
 
 /// Begin a trace of a running program
@@ -23,9 +23,11 @@ use crate::text::escape;
 #[derive(Args)]
 #[command(after_help = "Examples:
   heaptap start 4711
-  heaptap start server -o leak.ctf -r 1e-4
-  heaptap start 4711 -o '/var/tmp/%e-%p.ctf' --timeout 60
+  heaptap start server -o leak.ctf -r 1e-4 --for 10m
+  heaptap start server -o leak.ctf --budget 1%
   heaptap start server -o traces/server.ctf --rotate 100MB,24h --keep 20
+  heaptap start 4711 -o '/var/tmp/%e-%p.ctf' --timeout 60
+  heaptap start 4711 -o /var/tmp/server.ctf --recorder 30s
 
 Exit status:
   0  the trace has begun
@@ -42,20 +44,12 @@ pub(crate) struct Start {
     #[arg(value_hint = ValueHint::FilePath)]
     output: PathBuf,
 
-    /// The probability with which each allocated word is sampled (a number from 1e-7 to 1).
-    /// Default: that of the program's settings, 1e-5
-    #[arg(short, long, value_name = "RATE", value_parser = rate)]
-    rate: Option<f64>,
+    #[command(flatten)]
+    trace: TraceOptions,
 
-    /// Go on in another file, of a series that is read as one trace, before the trace has this size,
-    /// or after this time, or only when asked (`heaptap rotate`)
-    #[arg(long, value_name = "WHEN", value_parser = rotation)]
-    rotate: Option<String>,
-
-    /// The most files of a series that are kept, those of earlier traces in the directory too.
-    /// Default: that of the program's settings, 20
-    #[arg(long, value_name = "N", value_parser = keep)]
-    keep: Option<u64>,
+    /// End the trace by itself after this time: such as 30s, 5m or 1h
+    #[arg(long = "for", value_name = "TIME", value_parser = running::span)]
+    span: Option<Duration>,
 
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
     /// 3600
@@ -63,30 +57,12 @@ pub(crate) struct Start {
     timeout: Duration,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
-}
-
-fn rotation(text: &str) -> Result<String, String> {
-    let parsed = Rotation::parse(text);
-    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", ROTATE.syntax))
-}
-
-fn keep(text: &str) -> Result<u64, String> {
-    KEEP.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
-}
-
 impl Start {
     pub(crate) fn run(&self) -> VerbResult {
         let process = running::find(&self.pid)?;
         let file = running::absolute(&self.output)?;
-        let request = StartRequest {
-            file,
-            rate: self.rate,
-            rotate: self.rotate.clone(),
-            keep: self.keep,
-            wait: Some(self.timeout),
-        };
+        let (span, wait) = (self.span, Some(self.timeout));
+        let request = StartRequest { file, span, wait, ..self.trace.request() };
         let command = Command::Start(request);
         let Started { file, rate } = running::ask(process, &command, "no trace was started")?;
         print(format!("{}: began, at rate {rate}\n", escape::path(&file)).as_bytes())?;

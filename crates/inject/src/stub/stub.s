@@ -93,6 +93,8 @@ heaptap_inject_stub:
     je 40f
     mov qword ptr [r13 + {status}], {calling}
     mov rdi, [rbx + {argument}]
+    mov rsi, [rbx + {message}]
+    mov rdx, [rbx + {message_room}]
     call rax
     mov [r13 + {result}], eax
     mov r15d, {returned}

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use heaptap_inject::{Injection, Refusal, inject};
@@ -14,7 +15,8 @@ use crate::undone::sleeper;
 fn refusal(pid: i32) -> Refusal {
     let library = if have(&["gcc"]) { library() } else { Path::new("/lib.so") };
     let timeout = Duration::from_secs(5);
-    let injection = Injection { library, entry: "test_entry", argument: "", timeout };
+    let cancelled = &AtomicBool::new(false);
+    let injection = Injection { library, entry: "test_entry", argument: "", timeout, cancelled };
     inject(pid, &injection).expect_err("to be refused")
 }
 
@@ -169,7 +171,8 @@ fn a_library_that_cannot_be_loaded_is_refused_with_the_loaders_words() {
     std::thread::sleep(Duration::from_millis(50));
     let inject = |library: &Path, entry| {
         let timeout = Duration::from_secs(20);
-        inject(running.pid(), &Injection { library, entry, argument: "", timeout })
+        let cancelled = &AtomicBool::new(false);
+        inject(running.pid(), &Injection { library, entry, argument: "", timeout, cancelled })
     };
     let text = directory.join("trees.ml");
     let refusal = inject(&text, "test_entry").expect_err("no library");

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use heaptap_inject::{Injected, Injection, Refusal, inject};
@@ -83,8 +84,9 @@ impl Running {
     /// Injects the library of the tests.
     pub(crate) fn inject(&self, timeout: Duration) -> Result<Injected, Refusal> {
         let argument = self.log();
-        let injection = Injection { library: library(), entry: "test_entry", argument, timeout };
-        inject(self.pid(), &injection)
+        let cancelled = &AtomicBool::new(false);
+        let (library, entry) = (library(), "test_entry");
+        inject(self.pid(), &Injection { library, entry, argument, timeout, cancelled })
     }
 
     /// The calls that were recorded: process, thread, count.

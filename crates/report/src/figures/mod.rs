@@ -7,6 +7,7 @@
 //! - [`TraceFigures`] is a trace that was read, whole or selected: where the figures
 //!   come from. [`TableView`] is what a table shows of it.
 //! - `report`, `leaks`, `hot` and `diff` have the figures of these verbs.
+//! - `before_attach` has what was in the heap before a trace began that a running program was attached for.
 //! - `snapshot_holders` adds to the rows of `report` and `leaks` what holds their blocks in a heap snapshot.
 //! - [`heap`] has the figures of a heap snapshot, [`probes`] those of the file beside a trace.
 //! - `size` is a part of all of them; `unseen` is what no sample says;
@@ -15,6 +16,7 @@
 // The fields are those of the JSON, by its names.
 #![allow(missing_docs)]
 
+mod before_attach;
 mod diff;
 pub mod heap;
 mod hot;
@@ -27,6 +29,7 @@ mod trace;
 pub mod units;
 mod unseen;
 
+pub use before_attach::{BeforeAttach, HeldBefore};
 pub use diff::{ChangeRow, Comparison, comparison};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
 pub use leaks::{

@@ -8,6 +8,7 @@ use crate::own_code::SiteFrame;
 use crate::rows::{Row, Site};
 use serde::Serialize;
 
+use crate::figures::before_attach::BeforeAttach;
 use crate::figures::size::{Size, Sum, share, sized};
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::{TableView, TraceFigures, by_name, row_title};
@@ -48,6 +49,10 @@ pub struct Figures {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub snapshot: Option<JoinedSnapshot>,
+    /// What was in the heap before the trace began, if a snapshot was taken first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub before_attach: Option<BeforeAttach>,
 }
 
 #[derive(Serialize)]
@@ -219,6 +224,7 @@ impl Figures {
                 samples_missing_from_callers: aggregate.missing_from_paths(),
             },
             snapshot: None,
+            before_attach: None,
         }
     }
 

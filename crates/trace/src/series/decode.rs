@@ -182,6 +182,10 @@ impl<R: Read> SeriesReader<R> {
                 let known = outer as usize <= self.nodes.len() && self.nodes.len() < MOST;
                 code.filter(|_| known).map(|&code| self.nodes.push((outer, code))).is_some()
             }
+            Some(SeriesRecord::NodesForgotten) => {
+                self.nodes.clear();
+                true
+            }
             Some(SeriesRecord::Block(block)) => {
                 self.may_end = self.may_end.map(|blocks| blocks + 1);
                 block.node as usize <= self.nodes.len() && self.rate(block.rate).is_some()

@@ -103,6 +103,12 @@ impl SeriesEncoder {
         self.nodes
     }
 
+    /// Nodes are numbered from 1 again.
+    pub fn forget_nodes(&mut self) {
+        record::put_nodes_forgotten(&mut self.chunk);
+        self.nodes = 0;
+    }
+
     /// Adds a block. Its node and its rate were added before.
     pub fn block(&mut self, block: &CarriedBlock) {
         self.last.put_block(block, &mut self.chunk);

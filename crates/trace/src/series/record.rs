@@ -25,6 +25,7 @@ mod tag {
     pub(super) const BASE_LEFT_OUT: u8 = 9;
     pub(super) const PART_COMPLETE: u8 = 10;
     pub(super) const RESTARTED: u8 = 11;
+    pub(super) const NODES_FORGOTTEN: u8 = 12;
 }
 
 /// The most locations of a code, as in a trace.
@@ -114,6 +115,8 @@ pub enum SeriesRecord<'a> {
         /// As in [`SeriesHead`], from then on.
         first_id: u64,
     },
+    /// Nodes are numbered from 1 again: those so far do not occur any more.
+    NodesForgotten,
     /// The part is complete: whatever happened until then is in it or here.
     PartComplete {
         /// Microseconds since the epoch.
@@ -240,6 +243,7 @@ impl Last {
             tag::BLOCK => SeriesRecord::Block(self.block(bytes)?),
             tag::ENDS => SeriesRecord::Ends(self.ends(bytes)?),
             tag::BASE_COMPLETE => SeriesRecord::BaseComplete,
+            tag::NODES_FORGOTTEN => SeriesRecord::NodesForgotten,
             tag::BASE_LEFT_OUT => SeriesRecord::BaseLeftOut { blocks: bytes.varint()? },
             tag::PART_COMPLETE => SeriesRecord::PartComplete { time: bytes.varint()? },
             tag::RESTARTED => SeriesRecord::Restarted { first_id: bytes.varint()? },
@@ -344,6 +348,10 @@ pub(super) fn put_node(outer: u32, code: u32, out: &mut Vec<u8>) {
 
 pub(super) fn put_base_complete(out: &mut Vec<u8>) {
     out.push(tag::BASE_COMPLETE);
+}
+
+pub(super) fn put_nodes_forgotten(out: &mut Vec<u8>) {
+    out.push(tag::NODES_FORGOTTEN);
 }
 
 pub(super) fn put_base_left_out(blocks: u64, out: &mut Vec<u8>) {

@@ -85,6 +85,8 @@ extern "C" fn caml_memprof_update_suspended(suspended: bool) {
     if let Some(original) = unsafe { UPDATE_SUSPENDED.get() } {
         original(suspended);
     }
+    // Only while an exception is printed that nobody has caught (`runtime/printexc.c`).
+    tracer::note_uncaught_exception(suspended);
     thread_state::set(ThreadState { suspended, ..thread_state::get() });
     in_hook(current_state(), Domain::enter);
 }

@@ -58,6 +58,8 @@ use crate::tracer::{Options, Rate};
 pub(in crate::runtimes) static OCAML5: Ocaml = Ocaml {
     version: MajorVersion::Five,
     attachment,
+    // There is no moment at which one that runs could be attached to.
+    is_running: || false,
     prepare_snapshots,
     // The runtime collects at polls.
     hook_polls: || Ok(()),

@@ -21,7 +21,7 @@ use super::symbols::{EnterThread, GcEntryFunction, ProfilerHooks, Runtime, SetSu
 use crate::runtimes::attach::Replacement;
 use crate::runtimes::attach::patch::Original;
 use crate::runtimes::ocaml::values::{Header, UNIT, header, part_sizes, raise_failure, young_fate};
-use crate::tracer::{AllocatedBlock, Fate, Generation, PartSizes, Registers, Tracked, WORD};
+use crate::tracer::{self, AllocatedBlock, Fate, Generation, PartSizes, Registers, Tracked, WORD};
 
 /// What is replaced: the profiler, and the entry from native code if there is a shortcut
 /// for it.
@@ -63,6 +63,8 @@ extern "C" fn caml_memprof_set_suspended(suspended: c_int) {
     if let Some(original) = unsafe { SET_SUSPENDED.get() } {
         original(suspended);
     }
+    // Only while such an exception is printed (`runtime/printexc.c`).
+    tracer::note_uncaught_exception(suspended != 0);
     in_hook(|host| {
         host.suspended = suspended != 0;
         host.renew();

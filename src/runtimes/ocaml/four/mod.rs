@@ -35,7 +35,7 @@ mod walkers;
 
 use crate::runtimes::attach::{Attachment, Refusal};
 use crate::runtimes::ocaml::runtime::Ocaml;
-use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode};
+use crate::runtimes::ocaml::{MajorVersion, attachment, bytecode, frames};
 use crate::tracer::{Options, Rate};
 
 use gc_entry::GcEntry;
@@ -44,6 +44,7 @@ use gc_entry::GcEntry;
 pub(in crate::runtimes) static OCAML4: Ocaml = Ocaml {
     version: MajorVersion::Four,
     attachment,
+    is_running: || symbols::find().is_ok_and(|runtime| proof::is_running(&runtime)),
     prepare_snapshots,
     hook_polls: polls::hook,
     set_label: host::set_label,
@@ -64,8 +65,13 @@ fn attachment() -> Result<Attachment, Refusal> {
     };
     let gc_entry = if proved.is_native { GcEntry::find(&runtime) } else { None };
     let replacements = hooks::replacements(&runtime, gc_entry.is_some());
+    let is_running = proof::is_running(&runtime);
     let sessions = sessions::FourSessions::new(runtime, proved, gc_entry)?;
-    Ok(attachment::attachment(options, replacements, sessions))
+    let attachment = attachment::attachment(options, replacements, sessions);
+    if is_running {
+        frames::find_loaded_plugins();
+    }
+    Ok(attachment)
 }
 
 /// Proves that the runtime is as known, and prepares for snapshots. Before `attachment` has

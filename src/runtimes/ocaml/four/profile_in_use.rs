@@ -14,7 +14,8 @@ use crate::sys::process_memory::read_word;
 pub(super) struct InUse(&'static AtomicI32);
 
 impl InUse {
-    /// `None` if the variable is not found. Before the runtime starts: then it is 0.
+    /// `None` if the variable is not found, or a profile is being taken now. Before the runtime
+    /// starts, or under its lock.
     pub(super) fn find(runtime: &Runtime) -> Option<InUse> {
         let address = runtime.functions.caml_memprof_stop.address();
         // The shortest function that is replaced has this many bytes, and this one is longer.

@@ -13,6 +13,7 @@ use heaptap_report::{Depth, Options, SiteFrame};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
+use crate::analysis::heap::before_attach::before_attach;
 use crate::analysis::heap::snapshot_holders::HolderOptions;
 use crate::analysis::view::{SiteOption, View, check_frames};
 use crate::exit_status::{VerbResult, help_end};
@@ -41,7 +42,7 @@ use timeline::TimelineFigures;
 ///
 /// With --heap, each row also has what held its blocks when the snapshot was taken.
 ///
-/// Takes less than 500 MB of memory, whatever the trace; with --heap, some 45 bytes more for each block of
+/// Takes less than 500 MB of memory, whatever the trace; with --heap or a snapshot that was taken before it, some 45 bytes more for each block of
 /// the snapshot.
 #[derive(Args)]
 #[command(after_help = help_end!(
@@ -80,6 +81,11 @@ pub(crate) struct Report {
     /// Show the time line instead: collections, pauses, heap, memory of the process
     #[arg(long, conflicts_with_all = ["by", "metric", "at", "sites", "callers", "heap"])]
     timeline: bool,
+
+    /// Leave out what was there before the trace began. Otherwise that is shown if a snapshot was taken
+    /// first, by `heaptap attach --snapshot`, and is beside the trace as FILE.heap
+    #[arg(long)]
+    no_before: bool,
 
     /// How many rows; 0 for all
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
@@ -123,6 +129,9 @@ impl Report {
         let mut figures = Figures::of(&trace.figures(!self.filters.is_all()), &table);
         if let Some(holders) = &holders {
             figures.join(holders);
+        }
+        if !self.no_before {
+            figures.before_attach = before_attach(&files, trace.info());
         }
         print_figures(&figures, self.json, |layout| match self.csv {
             true => csv::table(&figures),

@@ -23,6 +23,7 @@ pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
         let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
     }
     if figures.totals.samples == 0 && (figures.is_unknown() || figures.sample_rate < 1.0) {
+        append_before(&mut text, figures, layout);
         append_notes(&mut text, figures, layout);
         return text;
     }
@@ -32,8 +33,36 @@ pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
     }
     text.push('\n');
     table(&mut text, figures, layout);
+    append_before(&mut text, figures, layout);
     append_notes(&mut text, figures, layout);
     text
+}
+
+/// What was there before the trace began, and what held it.
+fn append_before(text: &mut String, figures: &Figures, layout: Layout) {
+    let Some(before) = &figures.before_attach else { return };
+    let mut line = format!(
+        "before the attach: exactly {} in {}",
+        bytes(before.bytes as f64),
+        count(before.blocks, "block", "blocks")
+    );
+    if before.outside_bytes > 0 {
+        line += &format!(", which held {} {OUTSIDE}", bytes(before.outside_bytes as f64));
+    }
+    line += &format!(
+        "; {} of garbage; {} before the trace began ({})",
+        bytes(before.garbage_bytes as f64),
+        short_duration(before.before_us as f64),
+        before.file
+    );
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "\n{}", layout.strong(&wrap(&line, layout.width).join("\n")));
+    let room = layout.width.saturating_sub(NUMBERS);
+    for part in &before.held_by {
+        let (size, share) = (bytes(part.bytes as f64), percent(part.share));
+        let _ =
+            writeln!(text, "{size:>11}  {:>7}  {share:>7}  {}", "exact", fit(&part.holder, room));
+    }
 }
 
 fn append_notes(text: &mut String, figures: &Figures, layout: Layout) {

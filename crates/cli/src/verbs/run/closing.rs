@@ -8,13 +8,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use heaptap_control::journal::Statistics;
 use heaptap_report::figures::Unseen;
 use heaptap_report::figures::units::{bytes, count};
-use heaptap_trace::{CutReason, CutShort, EventKind};
+use heaptap_trace::{CutReason, CutShort, EventKind, SeriesReader, SeriesRecord, series_name};
 
 use super::journal::{End, Journal, Process};
 use super::{next_steps, programs, untraced};
@@ -34,6 +35,12 @@ pub(super) struct EndedRun<'a> {
     pub(super) rate: f64,
     /// Each trace is a series of files.
     pub(super) is_series: bool,
+    /// What each may cost, as it was asked for.
+    pub(super) budget: Option<f64>,
+    /// Each trace is kept in memory.
+    pub(super) is_recorded: bool,
+    /// The program was killed.
+    pub(super) is_killed: bool,
 }
 
 impl EndedRun<'_> {
@@ -43,15 +50,42 @@ impl EndedRun<'_> {
         match processes {
             [] => untraced::message(self.program, self.only, journal).iter().for_each(|it| say(it)),
             _ if quiet && journal.is_complete() => {}
+            _ if self.is_recorded => {
+                let lines = processes.iter().filter_map(|it| line_of_recorder(it, self.is_killed));
+                return lines.for_each(|line| say(&line));
+            }
             _ if self.is_series => {
-                return processes.iter().for_each(|process| say(&line_of_series(process)));
+                processes.iter().for_each(|process| say(&line_of_series(process)));
+                self.cost(processes).iter().for_each(|line| say(line));
+                return;
             }
             [process] => say(&line(process, self.rate)),
             _ => self.summarise(processes),
         }
         if !quiet {
+            self.cost(processes).iter().for_each(|line| say(line));
+        }
+        if !quiet {
             next_steps::print(processes);
         }
+    }
+
+    /// What tracing has cost, if it had a budget.
+    fn cost(&self, processes: &[Process]) -> Option<String> {
+        let budget = self.budget?;
+        let ended = processes.iter().filter_map(|process| match process.end {
+            End::Orderly(counted) | End::WriteFailed(counted) => Some(counted),
+            End::Flushed | End::Abrupt => None,
+        });
+        let (cost, program) = ended.fold((0, 0), |(cost, program), counted| {
+            (cost + counted.cost_ns, program + counted.program_ns)
+        });
+        let share = (program > 0).then(|| cost as f64 / program as f64 * 100.0)?;
+        Some(format!(
+            "tracing took {share:.2} % of the program's processor time, of which {program:.1} s; the budget was {budget} %",
+            program = program as f64 / 1e9,
+            budget = budget * 100.0,
+        ))
     }
 
     fn summarise(&self, processes: &[Process]) {
@@ -95,8 +129,12 @@ impl Figures {
         let metadata = fs::metadata(&process.file).ok();
         if let Some(metadata) = metadata.filter(fs::Metadata::is_file) {
             let Contents { samples, rate, .. } = Contents::of(&process.file).ok()?;
-            let probes = sidecar_bytes(&process.file);
-            return Some(Figures { probes, ..Figures::new(samples, rate, metadata.len()) });
+            let mut figures = Figures::new(samples, rate, metadata.len());
+            figures.probes = sidecar_bytes(&process.file);
+            if let Some(others) = Figures::of_other_rates(&process.file) {
+                figures.add(others);
+            }
+            return Some(figures);
         }
         match process.end {
             End::Orderly(counted) | End::WriteFailed(counted) => {
@@ -104,6 +142,27 @@ impl Figures {
             }
             End::Flushed | End::Abrupt => None,
         }
+    }
+
+    /// Of the blocks beside a trace that were sampled at other rates than its own; `None` if there
+    /// is no place for such blocks. What is damaged in it, a report says.
+    fn of_other_rates(trace: &Path) -> Option<Figures> {
+        let sidecar = series_name(trace.as_os_str());
+        let bytes = fs::metadata(&sidecar).ok()?.len();
+        let mut reader = SeriesReader::new(BufReader::new(File::open(&sidecar).ok()?)).ok()?;
+        let mut figures = Figures { bytes, ..Figures::default() };
+        let mut is_later = false;
+        while let Some(record) = reader.next_record().ok()? {
+            match record {
+                SeriesRecord::Block(block) if is_later => {
+                    let rate = reader.rate(block.rate)?;
+                    figures.add(Figures { unseen: None, ..Figures::new(block.samples, rate, 0) });
+                }
+                SeriesRecord::BaseComplete | SeriesRecord::BaseLeftOut { .. } => is_later = true,
+                _ => {}
+            }
+        }
+        Some(figures)
     }
 
     fn add(&mut self, other: Figures) {
@@ -187,6 +246,39 @@ fn line_of_series(process: &Process) -> String {
         End::Abrupt => "ended abruptly: the last moments are missing".into(),
     };
     format!("a series of files in {name}: {end}; for details: heaptap report {name}")
+}
+
+/// The line of a trace that was kept in memory. What was written by itself has been named by the
+/// library, also before a signal that can be caught.
+fn line_of_recorder(process: &Process, is_killed: bool) -> Option<String> {
+    let name = escape::path(&process.file);
+    let pid = process.pid;
+    let asking = format!(
+        "`heaptap recorder {pid}` asks for it while the program runs, and --recorder TIME,exit at its \
+         end"
+    );
+    Some(match &process.end {
+        End::Orderly(counted) | End::WriteFailed(counted) => {
+            let taken = count(counted.samples, "sample", "samples");
+            match counted.bytes {
+                0 => format!("{taken} taken, and nothing written by the recorder: {asking}"),
+                written => {
+                    format!(
+                        "{taken} taken; the recorder has written {} to {name}",
+                        bytes(written as f64)
+                    )
+                }
+            }
+        }
+        End::Flushed => {
+            format!("ended by _exit or exec, for which the recorder writes nothing: {asking}")
+        }
+        End::Abrupt if is_killed => format!(
+            "the program was killed, before which the recorder could write nothing: what was written \
+             earlier is in {name}"
+        ),
+        End::Abrupt => return None,
+    })
 }
 
 /// The line of a trace that could not be written to its end: no total is known.

@@ -137,7 +137,7 @@ mod tests {
     fn the_journal_has_each_process() {
         let lines = b"began pid=7 file=/t/a%20b.ctf\nbegan pid=8 file=c\n\
                       ended pid=7 samples=5 dropped=2 bytes=9\n";
-        let statistics = Statistics { samples: 5, dropped: 2, bytes: 9 };
+        let statistics = Statistics { samples: 5, dropped: 2, bytes: 9, ..Statistics::default() };
         let journal = Journal::parse(lines);
         assert!(!journal.refused);
         assert_eq!(

@@ -37,7 +37,9 @@ use crate::text::escape;
   heaptap run --follow -o 'traces/%e-%p.ctf' -- make
   heaptap run --snapshot exit --snapshot every:10m -- ./server
   heaptap run --listen -- ./server
+  heaptap run --budget 1% -o trace.ctf -- ./server
   heaptap run --rotate 100MB,24h --keep 20 -o traces/server.ctf -- ./server
+  heaptap run --recorder 30s -o traces/server.ctf -- ./server
 
 Exit status:
   0    the program's own status, whatever it is
@@ -53,8 +55,11 @@ pub(crate) struct Run {
     output: OsString,
 
     #[arg(short, long, value_name = "RATE", value_parser = rate)]
-    #[arg(help = help_of(&settings::RATE), default_value = default_of(&settings::RATE))]
-    rate: f64,
+    #[arg(help = format!("{}. Default: {}", help_of(&settings::RATE), default_of(&settings::RATE)))]
+    rate: Option<f64>,
+
+    #[arg(long, value_name = "PERCENT", value_parser = budget, help = help_of(&settings::BUDGET))]
+    budget: Option<String>,
 
     #[arg(long, value_name = "WHEN", value_parser = rotation, help = help_of(&settings::ROTATE))]
     rotate: Option<String>,
@@ -62,6 +67,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", value_parser = keep, requires = "rotate")]
     #[arg(help = format!("{}. Default: {}", help_of(&settings::KEEP), settings::KEEP.default))]
     keep: Option<u64>,
+
+    #[arg(long, value_name = "TIME", value_parser = recorder, conflicts_with_all = ["rotate", "keep", "listen"])]
+    #[arg(help = help_of(&settings::RECORDER))]
+    recorder: Option<String>,
 
     #[arg(long, value_name = "N", value_parser = frames)]
     #[arg(help = format!("{}. {FRAMES_TIP}", help_of(&settings::FRAMES)))]
@@ -143,7 +152,12 @@ fn help_of(variable: &Variable) -> String {
         Syntax::File | Syntax::Word(_) | Syntax::Flag | Syntax::Names => {
             variable.meaning.to_owned()
         }
-        Syntax::Number { .. } | Syntax::Integer { .. } | Syntax::Triggers | Syntax::Rotation => {
+        Syntax::Number { .. }
+        | Syntax::Integer { .. }
+        | Syntax::Triggers
+        | Syntax::Rotation
+        | Syntax::Budget
+        | Syntax::Recorder => {
             format!("{} ({})", variable.meaning, variable.syntax)
         }
     }
@@ -170,10 +184,22 @@ fn keep(text: &str) -> Result<u64, String> {
     settings::KEEP.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
 }
 
+/// What the trace may cost, as it is typed.
+fn budget(text: &str) -> Result<String, String> {
+    let parsed = settings::budget(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::BUDGET.syntax))
+}
+
 /// When the trace goes on in another file, as it is typed.
 fn rotation(text: &str) -> Result<String, String> {
     let parsed = Rotation::parse(text);
     parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::ROTATE.syntax))
+}
+
+/// What is kept in memory, as it is typed.
+fn recorder(text: &str) -> Result<String, String> {
+    let parsed = settings::Recorder::parse(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::RECORDER.syntax))
 }
 
 fn probes_limit(text: &str) -> Result<u64, String> {
@@ -241,8 +267,11 @@ impl Run {
             let run = closing::EndedRun {
                 program: &shown,
                 only: &self.only,
-                rate: self.rate,
+                rate: self.first_rate(),
                 is_series: self.is_series(),
+                budget: self.share(),
+                is_recorded: self.is_recorded(),
+                is_killed: status.signal() == Some(libc::SIGKILL),
             };
             run.print(&said, self.quiet);
         }
@@ -251,10 +280,36 @@ impl Run {
         end_like(status, self.keep_status || is_complete)
     }
 
+    /// The rate of a trace that has one. The library knows it unless a budget changes it.
+    fn first_rate(&self) -> f64 {
+        let default = || settings::RATE.number(default_of(&settings::RATE)).unwrap_or(1e-5);
+        self.rate.unwrap_or_else(default)
+    }
+
+    /// The rate for the program: with a budget only if one is given, since it is then the highest.
+    fn rate_for_program(&self) -> Option<OsString> {
+        let rate = if self.share().is_some() { self.rate } else { Some(self.first_rate()) };
+        rate.map(|rate| rate.to_string().into())
+    }
+
+    /// What the trace may cost.
+    fn share(&self) -> Option<f64> {
+        match &self.budget {
+            Some(budget) => settings::budget(budget),
+            None => settings::BUDGET.find_budget(|name| std::env::var_os(name)).ok().flatten(),
+        }
+    }
+
     /// Whether the program goes on in further files.
     fn is_series(&self) -> bool {
         let rotation = settings::ROTATE.find_rotation(|name| std::env::var_os(name));
         self.rotate.is_some() || rotation.is_ok_and(|rotation| rotation.is_some())
+    }
+
+    /// Whether the trace is kept in memory.
+    fn is_recorded(&self) -> bool {
+        let recorder = settings::RECORDER.find_recorder(|name| std::env::var_os(name));
+        self.recorder.is_some() || recorder.is_ok_and(|recorder| recorder.is_some())
     }
 
     /// The names of the files that the program is to write.
@@ -276,8 +331,10 @@ impl Run {
         let inherited = VARIABLES.iter().filter(|variable| match variable.option {
             Some(option) => match option.long {
                 "frames" => self.frames.is_none(),
+                "budget" => self.budget.is_none(),
                 "rotate" => self.rotate.is_none(),
                 "keep" => self.keep.is_none(),
+                "recorder" => self.recorder.is_none(),
                 "only" => self.only.is_empty(),
                 "seed" => self.seed.is_none(),
                 "snapshot" => self.snapshot.is_empty(),
@@ -317,6 +374,9 @@ impl Run {
         ] {
             command.env_remove(outer.name);
         }
+        for outer in settings::RATE.names() {
+            command.env_remove(outer);
+        }
         let flag = |is_set: bool| is_set.then(|| OsString::from("1"));
         let number = |number: Option<u64>| number.map(|number| number.to_string().into());
         let only = (!self.only.is_empty()).then(|| self.only.join(OsStr::new(",")));
@@ -329,9 +389,11 @@ impl Run {
         let traced = |value: &OsStr| (!self.listen).then(|| value.to_owned());
         let values = [
             (settings::FILE, traced(&files.trace)),
-            (settings::RATE, Some(self.rate.to_string().into())),
+            (settings::RATE, self.rate_for_program()),
+            (settings::BUDGET, self.budget.clone().map(OsString::from)),
             (settings::ROTATE, self.rotate.clone().map(OsString::from)),
             (settings::KEEP, number(self.keep)),
+            (settings::RECORDER, self.recorder.clone().map(OsString::from)),
             (settings::JOURNAL, traced(journal)),
             (settings::FOLLOW, flag(self.follow)),
             (settings::ONLY, only),

@@ -48,8 +48,13 @@ static ENDED_AT_LAST_ENTRY: AtomicUsize = AtomicUsize::new(0);
 
 const OURS: [Hook; 2] = [enter, leave];
 
-/// Sets the hooks. Before `main`, or when the runtime starts; on the thread that runs it.
-pub(super) fn install(heap: &'static Heap) {
+/// Sets the hooks. Before `main`, or when the runtime starts, on the thread that runs it; or under the
+/// lock of a runtime that runs. `is_alone`: the program has one thread only. Others may be in blocking
+/// sections, and are not counted when they leave them.
+pub(super) fn install(heap: &'static Heap, is_alone: bool) {
+    if !is_alone {
+        TRUSTED.store(false, Ordering::Release);
+    }
     let Some(flag) = ThreadFlag::new(ended) else {
         TRUSTED.store(false, Ordering::Relaxed);
         return;

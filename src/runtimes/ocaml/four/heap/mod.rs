@@ -42,14 +42,17 @@ struct Heap {
 
 static HEAP: OnceLock<OcamlHeap<Heap>> = OnceLock::new();
 
-/// Makes snapshots possible. Before `main`, or when the runtime starts.
+/// Makes snapshots possible. Before `main`, or when the runtime starts, or under the lock of one that
+/// runs.
 pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
     let variables = Variables::find(proved)?;
     let stack = OwnStack::new().ok_or(Refusal::Layout("there is no memory for a stack"))?;
     let heap = Heap { variables, bound_errors: BoundErrors::new(), stack };
     let walker = HEAP.get_or_init(|| OcamlHeap::new(heap));
-    safe_point::install(&walker.of_version);
-    blocking::install(&walker.of_version);
+    let heap = &walker.of_version;
+    let is_alone = safe_point::is_alone(heap);
+    safe_point::install(heap);
+    blocking::install(heap, is_alone);
     frames::watch_plugins();
     snapshot::register(walker);
     Ok(())

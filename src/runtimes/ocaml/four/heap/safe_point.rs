@@ -30,7 +30,7 @@ use crate::{control, safe_point};
 
 static BEFORE: HookBefore = HookBefore::none();
 
-/// Sets the hook. Before `main`, or when the runtime starts.
+/// Sets the hook. Before `main`, or when the runtime starts, or under its lock.
 pub(super) fn install(heap: &'static Heap) {
     // SAFETY: `void (*caml_minor_gc_end_hook)(void)` is a variable of the runtime
     // (`runtime/minor_gc.c`), which is never unloaded.
@@ -42,7 +42,7 @@ extern "C" fn minor_collection_ended() {
     BEFORE.call();
     let Some(heap) = super::heap() else { return };
     control::may_start_in_child();
-    blocking::renew(heap, || is_alone(heap));
+    blocking::renew(heap, || has_one_thread(heap));
     // SAFETY: under the master lock nobody else runs OCaml code, and one word is read.
     let words = unsafe { Words::at_rest() };
     let layout = heap.variables.layout;
@@ -55,10 +55,18 @@ extern "C" fn minor_collection_ended() {
 }
 
 /// Whether the program has one thread only. Under the master lock.
-fn is_alone(heap: &Heap) -> bool {
+fn has_one_thread(heap: &Heap) -> bool {
     // SAFETY: under the master lock nobody else runs OCaml code, and only roots are read.
     let words = unsafe { Words::at_rest() };
     roots::find_threads(&heap.variables, words).is_some_and(|threads| threads.len() == 1)
+}
+
+/// The same of a program that may not use threads of OCaml, or may not run yet: then it has none, or one.
+pub(super) fn is_alone(heap: &Heap) -> bool {
+    // SAFETY: `caml_scan_roots_hook`, which the systhreads library sets when it starts
+    // (`runtime/roots_nat.c`).
+    let has_threads = unsafe { (heap.variables.scan_roots_hook as *const usize).read() } != 0;
+    !has_threads || has_one_thread(heap)
 }
 
 /// Whether the running thread lowers the limit again that [`poke`] raises.
