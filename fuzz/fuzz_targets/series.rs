@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
     if ends > MOST {
         return;
     }
-    let mut tail = SeriesTail::new();
+    let mut tail = SeriesTail::default();
     tail.begin_part(reader(), summary.first_id, true);
     let (mut found, mut born) = (0, 0);
     tail.rest(&mut |event, _, _| match event.kind {

@@ -74,9 +74,105 @@ let forks () =
       busy ();
       assert (snd (Unix.waitpid [] child) = Unix.WEXITED 0)
 
+(* Fifty threads, of which some end and others begin. *)
+let fifty () =
+  let stop = ref false in
+  let work n =
+    let i = ref n and last = n + 200 + (n mod 7 * 100) in
+    while not !stop && (n mod 2 = 0 || !i < last) do
+      incr i;
+      check !i;
+      if !i mod 20 = 0 then Thread.yield ()
+    done
+  in
+  let all = ref (List.init 50 (Thread.create work)) in
+  until_input (fun i ->
+      check i;
+      if i mod 50 = 0 then all := Thread.create work 1 :: !all);
+  stop := true;
+  List.iter Thread.join !all
+
+(* Another minor heap every few rounds, and other parameters. *)
+let resizes () =
+  let sizes = [| 4096; 262_144; 8192; 1_000_000; 32_768 |] in
+  until_input (fun i ->
+      check i;
+      if i mod 7 = 0 then
+        Gc.set { (Gc.get ()) with Gc.minor_heap_size = sizes.(i / 7 mod 5); space_overhead = 80 + (i mod 50) };
+      if i mod 501 = 0 then Gc.compact ())
+
+(* A child every few rounds, which works, and ends by itself or by _exit. *)
+let forking () =
+  until_input (fun i ->
+      check i;
+      if i mod 40 = 0 then
+        match Unix.fork () with
+        | 0 ->
+            for j = 1 to 10 do check j done;
+            if i mod 80 = 0 then exit (if !wrong = 0 then 0 else 1);
+            Unix.kill (Unix.getpid ()) Sys.sigkill
+        | child -> (
+            match snd (Unix.waitpid [] child) with
+            | Unix.WEXITED 0 -> ()
+            | Unix.WSIGNALED s when s = Sys.sigkill -> ()
+            | _ -> incr wrong))
+
+(* Waits, and never allocates. That its threads are blocked is known once there was a minor collection. *)
+let never () =
+  Gc.minor ();
+  print_endline "ready";
+  let buffer = Bytes.create 1 in
+  ignore (Unix.read Unix.stdin buffer 0 1)
+
+(* Becomes another image of itself several times. *)
+let execs () =
+  let left = int_of_string Sys.argv.(2) in
+  if left = int_of_string Sys.argv.(3) then print_endline "ready";
+  let until = Unix.gettimeofday () +. 0.4 and i = ref 0 in
+  while Unix.gettimeofday () < until do incr i; check !i done;
+  if left > 0 then
+    Unix.execv Sys.executable_name [| Sys.argv.(0); "execs"; string_of_int (left - 1); Sys.argv.(3) |];
+  ignore (input_line stdin)
+
+(* Leaves its parent and its terminal, and closes every descriptor but the first three. *)
+let daemon () =
+  if Unix.fork () <> 0 then exit 0;
+  ignore (Unix.setsid ());
+  if Unix.fork () <> 0 then exit 0;
+  for number = 3 to 1023 do
+    try Unix.close (Obj.magic number : Unix.file_descr) with Unix.Unix_error _ -> ()
+  done;
+  Printf.printf "%d\n%!" (Unix.getpid ());
+  busy ()
+
+(* Loads a plugin at each line but an empty one, and works with what it has loaded. *)
+let plugins () =
+  print_endline "ready";
+  let loaded = ref 0 and over = ref false and i = ref 0 in
+  while not !over do
+    if has_input () then begin
+      match input_line stdin with
+      | "" -> over := true
+      | file ->
+          Dynlink.loadfile_private file;
+          incr loaded;
+          Printf.printf "%d\n%!" !loaded
+    end;
+    incr i;
+    check !i;
+    if !Plugin_interface.work 10 <> (if !loaded = 0 then 0 else 110) then incr wrong
+  done
+
 let () =
   (match Sys.argv.(1) with
   | "busy" -> busy ()
+  | "plugins" -> plugins ()
+  | "fifty" -> fifty ()
+  | "resizes" -> resizes ()
+  | "forking" -> forking ()
+  | "never" -> never ()
+  | "execs" -> execs ()
+  | "daemon" -> daemon ()
   | "threads" -> threads ()
   | "overflow" -> overflow ()
   | "profile" -> profile ()

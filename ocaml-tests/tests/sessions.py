@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-from bench import HERE, equal, expect, family, scenario
+from bench import HERE, Failure, equal, expect, family, scenario
 from commands import LONG, Asked, asked, wait_for
 
 # How often a trace is started and stopped in each program.
@@ -63,7 +63,10 @@ def switch(bench, program, count=CYCLES, check=is_exact):
         os.unlink(file)
 
 
-WAYS = {"busy": ("busy", "switched"), "threads": ("threads", "switched"), "overflow": ("overflow", "switched"),
+WAYS = {"fifty_threads": ("fifty", "switched"), "fifty_threads_bytecode": ("fifty", "switched.byte"),
+        "resized_heaps": ("resizes", "switched"), "resized_heaps_bytecode": ("resizes", "switched.byte"),
+        "forking": ("forking", "switched"), "forking_bytecode": ("forking", "switched.byte"),
+        "busy": ("busy", "switched"), "threads": ("threads", "switched"), "overflow": ("overflow", "switched"),
         "busy_bytecode": ("busy", "switched.byte"), "threads_bytecode": ("threads", "switched.byte"),
         "busy_debug": ("busy", "switched.debug")}
 
@@ -242,3 +245,67 @@ let () =
     bench.sound("a.ctf.1")
     lines = bench.run("./main", bench.path("b.ctf")).out.splitlines()
     expect(all(line.startswith("no: ") and "heaptap run" in line for line in lines), lines)
+
+
+@scenario
+def a_program_that_never_allocates(bench):
+    with asked(bench, "never", program="switched", prints=b"all right\n") as program:
+        switch(bench, program, count=3)
+
+
+@scenario
+def a_program_that_becomes_another(bench):
+    """By `exec`, with the same number. Followed, the next image listens, and knows nothing of the trace before."""
+    with asked(bench, "execs", 5, 5, program="switched", prints=b"all right\n", env={"HEAPTAP_FOLLOW": 1}) as program:
+        answers = []
+        for number in range(200):
+            try:
+                answers.append(program.ask(f"start {bench.path('x.ctf')} 1 wait={LONG}"))
+                time.sleep(0.03)
+                answers.append(program.ask(f"stop wait={LONG}"))
+            except (ConnectionError, FileNotFoundError, Failure):
+                # Between two images.
+                time.sleep(0.01)
+            if len(answers) > 60:
+                break
+        deadline = time.monotonic() + LONG
+        while True:
+            try:
+                expect("state=idle" in program.ask("status"), program.ask("status"))
+                break
+            except (ConnectionError, FileNotFoundError):
+                # The image before has left its name.
+                expect(time.monotonic() < deadline, "the last image does not listen")
+                time.sleep(0.02)
+        odd = [answer for answer in answers if not answer.startswith("ok ") and "not traced" not in answer
+               and "traced already" not in answer and "the program exits" not in answer]
+        equal(odd, [], "odd answers")
+        switch(bench, program, count=1)
+    for path in bench.directory.glob("x.ctf*"):
+        if path.suffix not in (".probes",):
+            # What was traced when the image was replaced is cut short, and sound.
+            equal(subprocess.run([bench.heaptap, "check", "--strict", path], capture_output=True).returncode, 0, path.name)
+
+
+@family({"native": ("switched", "plugin.cmxs"), "bytecode": ("switched.byte", "plugin.cmo")})
+def plugins_between_traces(bench, name, plugin):
+    """What is loaded after a stop is known to the next trace, and what is loaded while a trace is taken."""
+    with asked(bench, "plugins", program=name, prints=b"all right\n") as program:
+        for number in range(6):
+            if number % 2:
+                words(program.ask(f"start {bench.path(f'{number}.ctf')} 1 wait={LONG}"))
+            program.process.stdin.write(bench.program(plugin).encode() + b"\n")
+            program.process.stdin.flush()
+            equal(program.process.stdout.readline(), f"{number + 1}\n".encode(), "its line")
+            if number % 2 == 0:
+                words(program.ask(f"start {bench.path(f'{number}.ctf')} 1 wait={LONG}"))
+            time.sleep(0.1)
+            stopped = words(program.ask(f"stop wait={LONG}"))
+            bench.sound(f"{number}.ctf")
+            totals = json.loads(bench.run(bench.heaptap, "report", "--json", "--top", "0", bench.path(f"{number}.ctf")).out)["totals"]
+            # A bytecode plugin is read through a channel, whose buffer is outside the collector's heap.
+            outside = round(totals["external"]["bytes"] / 8)
+            equal(int(stopped["samples"]), int(stopped["words"]) + outside, "sampled words")
+            sites = bench.run(bench.heaptap, "report", "--top", "100", "--metric", "allocated", bench.path(f"{number}.ctf")).out
+            expect("Plugin.build" in sites, f"the plugin's function has no name in trace {number}: {sites}")
+            equal(changed(program.pid), {}, "changed code")

@@ -255,6 +255,10 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
             })
         };
         let Some(table) = symbol(b"frametable") else { return };
+        if plugins().any(|plugin| plugin.table == table) {
+            // Its file was loaded before: the loader has returned the same code again.
+            return;
+        }
         // The runtime looks for these two, too.
         let code = symbol(b"code_begin").zip(symbol(b"code_end"));
         if !remember(table, code.map(|(begin, end)| begin..end.max(begin))) {

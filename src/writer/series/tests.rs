@@ -238,7 +238,7 @@ fn tailed(parts: &[PathBuf]) -> Vec<Life> {
         }
         _ => {}
     };
-    let mut series = SeriesTail::new();
+    let mut series = SeriesTail::default();
     for (number, part) in parts.iter().enumerate() {
         let sidecar = || {
             let file = File::open(series_name(part.as_os_str())).unwrap();

@@ -396,6 +396,11 @@ impl LiveAggregation {
         self.bytes_before + self.trace.bytes_read()
     }
 
+    /// How many of them were in files of the series before the one that is read now.
+    pub(crate) fn bytes_before(&self) -> u64 {
+        self.bytes_before
+    }
+
     /// Where the file is that is read now; `None` for standard input.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.trace.path()

@@ -35,7 +35,7 @@ impl LiveSeries {
     /// The series of which this trace is a part, from this part on; `None` if it is none.
     pub(super) fn from(trace: &Path) -> io::Result<Option<LiveSeries>> {
         let Some(PartOnDisk { head, .. }) = PartOnDisk::of(trace) else { return Ok(None) };
-        let mut series = LiveSeries { tail: SeriesTail::new(), parts: Vec::new(), head };
+        let mut series = LiveSeries { tail: SeriesTail::default(), parts: Vec::new(), head };
         series.begin_part(trace)?;
         Ok(Some(series))
     }

@@ -9,6 +9,7 @@ pub(crate) mod aggregate;
 pub(crate) mod archive;
 pub(crate) mod continued;
 pub(crate) mod filters;
+pub(crate) mod findings;
 mod gzip;
 pub(crate) mod heap;
 pub(crate) mod live;

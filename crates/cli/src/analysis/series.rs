@@ -15,7 +15,7 @@ use heaptap_trace::{
     TraceInfo,
 };
 
-use crate::analysis::several::{Findings, Survey};
+use crate::analysis::findings::Findings;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::series_files::{is_part, series_sidecar};
 use crate::text::escape;
@@ -115,13 +115,24 @@ impl SeriesPart {
     }
 }
 
+/// A trace that may be a part of a series.
+pub(super) trait InSeries {
+    fn part(&self) -> Option<&SeriesPart>;
+
+    /// What messages call it.
+    fn name(&self) -> &str;
+
+    /// It follows the one before it, or is the first of its row.
+    fn follow(&mut self, follows: bool) -> Option<&mut SeriesPart>;
+}
+
 /// Puts the parts of each series behind each other, in place of the first of them. Parts before one
 /// that is missing are left out.
-pub(super) fn in_series(surveys: Vec<Survey>, findings: &mut Findings) -> Vec<Survey> {
-    let mut all: BTreeMap<SeriesId, Vec<Survey>> = BTreeMap::new();
-    let mut ordered: Vec<Result<Survey, SeriesId>> = Vec::new();
+pub(super) fn in_series<S: InSeries>(surveys: Vec<S>, findings: &mut Findings) -> Vec<S> {
+    let mut all: BTreeMap<SeriesId, Vec<S>> = BTreeMap::new();
+    let mut ordered: Vec<Result<S, SeriesId>> = Vec::new();
     for survey in surveys {
-        match survey.part.as_ref().map(|part| part.head.series) {
+        match survey.part().map(|part| part.head.series) {
             None => ordered.push(Ok(survey)),
             Some(series) => {
                 let parts = all.entry(series).or_default();
@@ -145,15 +156,15 @@ pub(super) fn in_series(surveys: Vec<Survey>, findings: &mut Findings) -> Vec<Su
 }
 
 /// The last parts of a series that follow each other.
-fn following(mut parts: Vec<Survey>, findings: &mut Findings) -> Vec<Survey> {
-    let number = |survey: &Survey| survey.part.as_ref().map_or(0, |part| part.head.part);
+fn following<S: InSeries>(mut parts: Vec<S>, findings: &mut Findings) -> Vec<S> {
+    let number = |survey: &S| survey.part().map_or(0, |part| part.head.part);
     parts.sort_by_key(number);
-    let follows = |pair: &[Survey]| {
-        let is_whole = pair[0].part.as_ref().is_some_and(|part| part.summary.defect.is_none());
+    let follows = |pair: &[S]| {
+        let is_whole = pair[0].part().is_some_and(|part| part.summary.defect.is_none());
         number(&pair[0]) + 1 == number(&pair[1]) && is_whole
     };
     let first = parts.windows(2).rposition(|pair| !follows(pair)).map_or(0, |at| at + 1);
-    let left_out: Vec<Survey> = parts.drain(..first).collect();
+    let left_out: Vec<S> = parts.drain(..first).collect();
     if let (Some(one), Some(next)) = (left_out.last(), parts.first()) {
         let line = format!(
             "{}: {} left out: the series goes on in a part that is missing, or of which the \
@@ -165,8 +176,7 @@ fn following(mut parts: Vec<Survey>, findings: &mut Findings) -> Vec<Survey> {
         findings.add(vec![line], Verdict::LeftOut);
     }
     for (at, survey) in parts.iter_mut().enumerate() {
-        survey.extent.continues = at > 0;
-        if let Some(part) = &mut survey.part {
+        if let Some(part) = survey.follow(at > 0) {
             part.is_first = at == 0;
             if let Some((line, verdict)) = part.finding() {
                 findings.add(vec![line], verdict);

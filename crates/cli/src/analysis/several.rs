@@ -17,12 +17,13 @@ use heaptap_trace::{
 };
 
 use crate::analysis::continued::{TraceSpan, continued};
-use crate::analysis::series::{SeriesPart, in_series};
+pub(crate) use crate::analysis::findings::Findings;
+use crate::analysis::series::{InSeries, SeriesPart, in_series};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, Order, outcome_in_reports};
 use crate::io::lifecycle::Lives;
-use crate::io::notices::{self, say};
+use crate::io::notices;
 use crate::io::progress::Progress;
 use crate::io::trace_files::{InputFile, shown};
 
@@ -63,43 +64,6 @@ pub(crate) struct TraceSet {
     rates: Rates,
     findings: Findings,
     progress: Rc<Progress>,
-}
-
-/// What is wrong with the files, and with those that are left out.
-#[derive(Default)]
-pub(crate) struct Findings {
-    /// The lines of each file that has any.
-    files: Vec<Vec<String>>,
-    verdict: Option<Verdict>,
-}
-
-impl Findings {
-    pub(crate) fn add(&mut self, lines: Vec<String>, verdict: Verdict) {
-        if !lines.is_empty() {
-            self.files.push(lines);
-        }
-        self.verdict = self.verdict.max(Some(verdict));
-    }
-
-    /// The lines of all files.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
-        self.files.iter().flatten()
-    }
-
-    /// Prints them on standard error.
-    pub(crate) fn report(&self) -> Verdict {
-        /// Files that are named.
-        const MOST_NAMED: usize = 20;
-        self.files.iter().take(MOST_NAMED).flatten().for_each(|line| say(line));
-        if self.files.len() > MOST_NAMED {
-            say(&format!(
-                "{} more traces are damaged, cut short or left out; `heaptap check FILE` says \
-                 what is wrong with one",
-                self.files.len() - MOST_NAMED
-            ));
-        }
-        self.verdict.unwrap_or(Verdict::Sound)
-    }
 }
 
 impl TraceSet {
@@ -365,14 +329,24 @@ impl Survey {
         all
     }
 
-    /// What messages call it.
-    pub(super) fn name(&self) -> &str {
-        self.input.name()
-    }
-
     /// Whose trace it is, and when.
     fn span(&self) -> TraceSpan<'_> {
         TraceSpan { info: &self.info, last_time: self.last_time, is_cut: self.incomplete.is_some() }
+    }
+}
+
+impl InSeries for Survey {
+    fn part(&self) -> Option<&SeriesPart> {
+        self.part.as_ref()
+    }
+
+    fn name(&self) -> &str {
+        self.input.name()
+    }
+
+    fn follow(&mut self, follows: bool) -> Option<&mut SeriesPart> {
+        self.extent.continues = follows;
+        self.part.as_mut()
     }
 }
 

@@ -42,12 +42,14 @@ struct SeriesCodes {
     last_domain: Option<u16>,
 }
 
-impl<R: Read> SeriesTail<R> {
+impl<R> Default for SeriesTail<R> {
     /// A series of which nothing was read.
-    pub fn new() -> SeriesTail<R> {
+    fn default() -> SeriesTail<R> {
         SeriesTail { part: None, codes: SeriesCodes::default() }
     }
+}
 
+impl<R: Read> SeriesTail<R> {
     /// Goes on with a part, of which the sidecar may grow: a read of 0 bytes between two chunks
     /// means that there is nothing yet. `first_id`: what the ids of its trace are counted from.
     /// `with_base`: no part before it was read.

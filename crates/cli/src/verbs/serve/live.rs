@@ -159,7 +159,7 @@ impl TailedTrace {
             LiveState::Waiting | LiveState::More | LiveState::Replaced | LiveState::Resumed => None,
         };
         let length = self.trace.file().and_then(|file| file.metadata().ok());
-        let size = length.map_or(0, |metadata| metadata.len());
+        let size = length.map_or(0, |metadata| self.trace.bytes_before() + metadata.len());
         self.reading.note((self.trace.bytes_read(), size), phase, changed);
     }
 
