@@ -1,6 +1,7 @@
 """Programs that were started without heaptap, and attached to at random moments: `heaptap attach`."""
 
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -339,6 +340,16 @@ def a_snapshot_first(bench):
         expect("a.ctf.heap: " in result.stderr and " of heap; the program stood still" in result.stderr, result.stderr)
     bench.sound("a.ctf")
     bench.run(bench.heaptap, "snapshot", "--check", "a.ctf.heap")
+    before = json.loads(bench.run(bench.heaptap, "report", "a.ctf", "--json").out)["before_attach"]
+    heap = json.loads(bench.run(bench.heaptap, "heap", "a.ctf.heap", "--json").out)
+    equal((before["bytes"], before["blocks"]), (heap["reachable"]["bytes"], heap["reachable"]["blocks"]), "what was there before")
+    equal(sum(part["bytes"] for part in before["held_by"]), before["bytes"], "the parts of all holders")
+    expect("Trees.make" in before["held_by"][0]["holder"], before["held_by"])
+    shown = bench.run(bench.heaptap, "report", "a.ctf").out
+    expect("before the attach: exactly " in shown and " exact " in shown, shown)
+    expect("before the attach" not in bench.run(bench.heaptap, "report", "a.ctf", "--no-before").out, "it is left out")
+    shutil.copy(bench.path("a.ctf"), bench.path("b.ctf"))
+    expect("before the attach" not in bench.run(bench.heaptap, "report", "b.ctf").out, "there is no snapshot beside it")
 
 
 @scenario

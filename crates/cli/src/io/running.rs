@@ -35,6 +35,10 @@ pub(crate) fn ask<A: for<'a> From<Words<'a>>>(
     process.ask(command, || {}).map_err(|error| {
         let why = match &error {
             AskError::Ended => return Failure::Trouble(NotFound::Number(pid).to_string()),
+            // It removes the name of its socket when it exits.
+            AskError::NotListening | AskError::Unanswered(_) if !process.is_running() => {
+                return Failure::Trouble(NotFound::Number(pid).to_string());
+            }
             AskError::Refused(why) => format!("{lacks}: {}", escape::path(why.as_ref())),
             AskError::Unanswered(_) => {
                 format!("{error}; it is not known whether {lacks}: is it stopped, or does it end?")
