@@ -43,8 +43,10 @@ pub(super) struct CountedThread {
 impl CountedThread {
     pub(super) fn begin() -> CountedThread {
         let mut clock = FREE;
+        // SAFETY: takes no arguments and cannot fail.
+        let thread = unsafe { libc::pthread_self() };
         // SAFETY: the handle is that of the calling thread, which runs; writes one number.
-        let failed = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        let failed = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
         if failed != 0 {
             return CountedThread { place: None };
         }
