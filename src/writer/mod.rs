@@ -89,6 +89,10 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 /// The same while the process may end at any moment.
 const URGENT_INTERVAL: Duration = Duration::from_millis(10);
 
+/// How long the writer reads before it writes what is in memory to files: a program that allocates
+/// faster than it reads would have it read for ever.
+const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+
 /// How often an incomplete trace info is looked at: a program that is killed before it is
 /// complete leaves an empty file.
 const INFO_INTERVAL: Duration = Duration::from_millis(5);
@@ -217,14 +221,24 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
         self.restart_if_truncated()?;
         self.next_part_if_due()?;
-        while self.drain()? == Drained::Something {
-            self.flush_if_due()?;
-            self.next_part_if_due()?;
+        let (dumps, requests): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|request| matches!(request, Request::Dump(..)));
+        if last_words.is_some() || !dumps.is_empty() {
+            self.drain_for(LONGEST_DRAIN)?;
+        }
+        if let Some(reason) = last_words {
+            _ = self.dump(&DumpOrder { reason, directory: None })?;
+        }
+        for request in dumps {
+            if let Request::Dump(order, done) = request {
+                let dumped = self.dump(&order)?;
+                _ = done.send(dumped);
+            }
+        }
+        if last_words.is_none() {
+            self.drain_for(Duration::MAX)?;
         }
         if let Some(urgent) = urgent {
-            if let Some(reason) = last_words {
-                _ = self.dump(&DumpOrder { reason, directory: None })?;
-            }
             self.flush()?;
             // The process may be about to end. If it does not, `drain` takes this back.
             self.set_completion(Completion::Complete);
@@ -250,10 +264,8 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                         _ = done.send(file.identify(&blocks));
                     }
                 }
-                Request::Dump(order, done) => {
-                    let dumped = self.dump(&order)?;
-                    _ = done.send(dumped);
-                }
+                // Served before.
+                Request::Dump(..) => {}
                 Request::Stop => next = Next::Stop,
                 Request::StopAtExit => next = Next::StopAtExit,
             }
@@ -263,6 +275,16 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
             _ = self.dump(&DumpOrder { reason, directory: None })?;
         }
         Ok(next)
+    }
+
+    /// Reads until there is nothing more, but no longer than this.
+    fn drain_for(&mut self, longest: Duration) -> Result<(), WriteError> {
+        let begin = Instant::now();
+        while self.drain()? == Drained::Something && begin.elapsed() < longest {
+            self.flush_if_due()?;
+            self.next_part_if_due()?;
+        }
+        Ok(())
     }
 
     /// Writes what is kept in memory to files. An error of theirs ends nothing.
