@@ -157,6 +157,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
             let urgent = self.mailbox.urgent_flushes();
             match self.round(requests, urgent) {
                 Ok(Next::Continue) => {}
+                Ok(Next::Again) => continue,
                 Ok(last @ (Next::Stop | Next::StopAtExit)) => break last,
                 Err(error) => {
                     self.fail(&error);
@@ -187,7 +188,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                 std::mem::forget(self);
                 WriterExit::AtProcessExit
             }
-            Next::Continue | Next::Stop => WriterExit::Finished,
+            Next::Continue | Next::Again | Next::Stop => WriterExit::Finished,
         }
     }
 
@@ -235,8 +236,12 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                 _ = done.send(dumped);
             }
         }
+        let mut drained = Drained::Nothing;
         if last_words.is_none() {
-            self.drain_for(Duration::MAX)?;
+            // What was committed before a request is read before it is served. Else there may be one
+            // by now.
+            let is_free = requests.is_empty() && urgent.is_none();
+            drained = self.drain_for(if is_free { FLUSH_INTERVAL } else { Duration::MAX })?;
         }
         if let Some(urgent) = urgent {
             self.flush()?;
@@ -244,7 +249,10 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
             self.set_completion(Completion::Complete);
             self.mailbox.answer_urgent(urgent);
         }
-        let mut next = Next::Continue;
+        let mut next = match drained {
+            Drained::Nothing => Next::Continue,
+            Drained::Something => Next::Again,
+        };
         for request in requests {
             self.flush()?;
             match request {
@@ -278,13 +286,16 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
     }
 
     /// Reads until there is nothing more, but no longer than this.
-    fn drain_for(&mut self, longest: Duration) -> Result<(), WriteError> {
+    fn drain_for(&mut self, longest: Duration) -> Result<Drained, WriteError> {
         let begin = Instant::now();
-        while self.drain()? == Drained::Something && begin.elapsed() < longest {
+        while self.drain()? == Drained::Something {
             self.flush_if_due()?;
             self.next_part_if_due()?;
+            if begin.elapsed() >= longest {
+                return Ok(Drained::Something);
+            }
         }
-        Ok(())
+        Ok(Drained::Nothing)
     }
 
     /// Writes what is kept in memory to files. An error of theirs ends nothing.
@@ -413,7 +424,10 @@ pub(crate) enum WriterExit {
 
 /// What comes after a round.
 enum Next {
+    /// Wait until there is something to do.
     Continue,
+    /// There is something to do.
+    Again,
     Stop,
     /// Stop, and leave memory and output to the system.
     StopAtExit,
