@@ -91,6 +91,10 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 /// The same while the process may end at any moment.
 const URGENT_INTERVAL: Duration = Duration::from_millis(10);
 
+/// How long the writer reads before it writes what is in memory to files: a program that allocates
+/// faster than it reads would have it read for ever.
+const LONGEST_DRAIN: Duration = Duration::from_secs(1);
+
 /// How often an incomplete trace info is looked at: a program that is killed before it is
 /// complete leaves an empty file.
 const INFO_INTERVAL: Duration = Duration::from_millis(5);
@@ -155,6 +159,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
             let urgent = self.mailbox.urgent_flushes();
             match self.round(requests, urgent) {
                 Ok(Next::Continue) => {}
+                Ok(Next::Again) => continue,
                 Ok(last @ (Next::Stop | Next::StopAtExit)) => break last,
                 Err(error) => {
                     self.fail(&error);
@@ -185,7 +190,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                 std::mem::forget(self);
                 WriterExit::AtProcessExit
             }
-            Next::Continue | Next::Stop => WriterExit::Finished,
+            Next::Continue | Next::Again | Next::Stop => WriterExit::Finished,
         }
     }
 
@@ -220,21 +225,37 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         self.restart_if_truncated()?;
         self.next_part_if_due()?;
         self.context.keep_budget();
-        while self.drain()? == Drained::Something {
-            self.context.keep_budget();
-            self.flush_if_due()?;
-            self.next_part_if_due()?;
+        let (dumps, requests): (Vec<_>, Vec<_>) =
+            requests.into_iter().partition(|request| matches!(request, Request::Dump(..)));
+        if last_words.is_some() || !dumps.is_empty() {
+            self.drain_for(LONGEST_DRAIN)?;
+        }
+        if let Some(reason) = last_words {
+            _ = self.dump(&DumpOrder { reason, directory: None })?;
+        }
+        for request in dumps {
+            if let Request::Dump(order, done) = request {
+                let dumped = self.dump(&order)?;
+                _ = done.send(dumped);
+            }
+        }
+        let mut drained = Drained::Nothing;
+        if last_words.is_none() {
+            // What was committed before a request is read before it is served. Else there may be one
+            // by now.
+            let is_free = requests.is_empty() && urgent.is_none();
+            drained = self.drain_for(if is_free { FLUSH_INTERVAL } else { Duration::MAX })?;
         }
         if let Some(urgent) = urgent {
-            if let Some(reason) = last_words {
-                _ = self.dump(&DumpOrder { reason, directory: None })?;
-            }
             self.flush()?;
             // The process may be about to end. If it does not, `drain` takes this back.
             self.set_completion(Completion::Complete);
             self.mailbox.answer_urgent(urgent);
         }
-        let mut next = Next::Continue;
+        let mut next = match drained {
+            Drained::Nothing => Next::Continue,
+            Drained::Something => Next::Again,
+        };
         for request in requests {
             self.flush()?;
             match request {
@@ -255,10 +276,8 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
                         _ = done.send(file.identify(&blocks));
                     }
                 }
-                Request::Dump(order, done) => {
-                    let dumped = self.dump(&order)?;
-                    _ = done.send(dumped);
-                }
+                // Served before.
+                Request::Dump(..) => {}
                 Request::Stop => next = Next::Stop,
                 Request::StopAtExit => next = Next::StopAtExit,
             }
@@ -268,6 +287,20 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
             _ = self.dump(&DumpOrder { reason, directory: None })?;
         }
         Ok(next)
+    }
+
+    /// Reads until there is nothing more, but no longer than this.
+    fn drain_for(&mut self, longest: Duration) -> Result<Drained, WriteError> {
+        let begin = Instant::now();
+        while self.drain()? == Drained::Something {
+            self.context.keep_budget();
+            self.flush_if_due()?;
+            self.next_part_if_due()?;
+            if begin.elapsed() >= longest {
+                return Ok(Drained::Something);
+            }
+        }
+        Ok(Drained::Nothing)
     }
 
     /// Writes what is kept in memory to files. An error of theirs ends nothing.
@@ -446,7 +479,10 @@ pub(crate) enum WriterExit {
 
 /// What comes after a round.
 enum Next {
+    /// Wait until there is something to do.
     Continue,
+    /// There is something to do.
+    Again,
     Stop,
     /// Stop, and leave memory and output to the system.
     StopAtExit,
