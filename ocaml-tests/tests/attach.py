@@ -459,3 +459,34 @@ def root_attaches_to_a_program_of_another_user(bench):
         finally:
             process.kill()
     bench.sound("of_nobody/a.ctf")
+
+
+# Runs a program with a filter of system calls that allows all of them.
+FILTERED = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+code = ctypes.create_string_buffer((0x06).to_bytes(2, "little") + bytes(2) + (0x7fff0000).to_bytes(4, "little"))
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+program = Program(1, ctypes.addressof(code))
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(program), 0, 0):
+    sys.exit(9)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@scenario
+def a_filter_of_system_calls(bench):
+    """It may kill: it is refused unless the user knows better."""
+    with running(bench, ["python3", "-c", FILTERED, compile(bench, "trees"), "2000000"]) as target:
+        while not os.readlink(f"/proc/{target.pid}/exe").endswith("trees"):
+            expect(target.is_running(), "filters are not allowed here")
+            time.sleep(0.02)
+        time.sleep(0.1)
+        refused = target.attach("--for", "100ms")
+        equal(refused.returncode, 2, refused.stderr)
+        expect("filter of system calls (seccomp)" in refused.stderr, refused.stderr)
+        expect(target.ask("status") is None, "it takes commands")
+        result = target.attach("-o", "a.ctf", "--for", "100ms", "--despite-seccomp")
+        equal(result.returncode, 0, result.stderr)
+    bench.sound("a.ctf")
