@@ -359,7 +359,7 @@ fn traces_of_several_rates_count_by_their_own() {
     let text = heaptap("report", &files).text(0);
     assert!(text.contains("0.00001, 0.01, 0.75: each block counts by its own"), "{text}");
     for call in ANALYSING {
-        heaptap(call, &files).text(0);
+        heaptap(call, &files).says(0, &[]);
     }
     // A low rate costs no precision where a high one was used.
     let in_high = |files: &[&Path]| {
