@@ -117,7 +117,7 @@ def refusals(bench):
         for line, why in [("stop", "the program is not traced"),
                           ("mark text", "is not traced, so nothing is marked"),
                           ("start /no/such/directory/x.ctf", "cannot make the trace file /no/such/directory/x.ctf"),
-                          (f"start {bench.path('a.ctf')} 1e-9", "the rate must be from "),
+                          (f"start {bench.path('a.ctf')} 1e-9", "no sampling rate: from 1e-7"),
                           ("start a.ctf", "must be absolute")]:
             answer = program.ask(line)
             expect(answer.startswith("error ") and why in answer, f"{line}: {answer}")
@@ -184,7 +184,8 @@ def the_tool(bench):
         equal(said, f"{bench.path(f'{name}.ctf')}: began, at rate 0.5\n", "start")
         tool("mark", program.pid, "100% done")
         tool("flush", program.pid)
-        expect("tracing   0.5" in tool("ps").out, tool("ps").out)
+        [row] = [line.split() for line in tool("ps").out.splitlines() if f" {name} " in line]
+        expect("tracing" in row and "0.5" in row, row)
         expect("traced already" in tool("start", program.pid, code=2).err, "a second start")
         said = tool("stop", program.pid, "--timeout", LONG).out
         expect(said.startswith(f"{bench.path(f'{name}.ctf')}: ") and "has allocated" in said, said)

@@ -30,6 +30,8 @@ pub(crate) struct Units {
     pub(crate) words: f64,
     /// How many make a variance of one squared word.
     pub(crate) squares: f64,
+    /// The variance of all words of the trace, in squared words for each of them.
+    pub(crate) whole_spread: f64,
 }
 
 /// A count with its variance, which only a trace with several rates has: that of one rate follows
@@ -168,9 +170,20 @@ impl Scale {
     pub(crate) fn spread(&self, sampled: Sampled) -> f64 {
         match self.units {
             Some(_) if sampled.count == 0 => 1.0 - self.rate,
-            Some(_) => sampled.variance as f64 / sampled.count as f64 * self.square(),
+            Some(units) => {
+                let count = sampled.count as f64;
+                let own = sampled.variance as f64 / count * self.square();
+                own.max((units.whole_spread * units.words).min(own + self.unseen_spread(count)))
+            }
             None => 1.0 - self.rate,
         }
+    }
+
+    /// For each unit of a count, the variance of what chance may have left unseen of it at the lowest
+    /// rate: that of the samples by which the score interval corrects a count.
+    fn unseen_spread(&self, count: f64) -> f64 {
+        let sample = self.lowest_count();
+        Z95 * Z95 / 2.0 * (1.0 - self.rate) * sample * sample / count
     }
 
     /// The variance of a count.

@@ -51,9 +51,10 @@ impl Rates {
         let sum = |of: fn(f64) -> f64| -> f64 {
             samples.iter().map(|&(rate, samples)| samples.max(1) as f64 * of(rate)).sum()
         };
-        let words = units_for(sum(words_of_sample)).min(2_f64.powi(FINEST));
-        let squares = units_for(sum(variance_of_sample));
-        Rates::with_units(rates, Units { words, squares })
+        let (all, variance) = (sum(words_of_sample), sum(variance_of_sample));
+        let words = units_for(all).min(2_f64.powi(FINEST));
+        let squares = units_for(variance);
+        Rates::with_units(rates, Units { words, squares, whole_spread: variance / all })
     }
 
     /// Rates in ascending order that count in these units.
@@ -201,6 +202,34 @@ mod tests {
         let ratio = low.variance as f64 / high.variance as f64;
         assert!((ratio / (0.999_999 / 0.999 * 1e6) - 1.0).abs() < 1e-5, "{ratio}");
         assert_eq!(rates.number(1e-4), None);
+    }
+
+    /// A row that was allocated at a low rate and at a high one, of the low one so little that it may have no
+    /// sample: the interval knows that. Exact, by the Poisson law; each share of the row that is at the low rate.
+    #[test]
+    fn what_a_low_rate_may_have_missed_is_in_the_interval() {
+        let rates = Rates::of([(1e-4, 3_000), (1e-1, 1_000_000)]);
+        let (low, high) = (rates.weight(0), rates.weight(1));
+        let scale = rates.scale(1e-4, 8.0);
+        let words_at_high = 50_000.0;
+        for expected in [0.0, 0.05, 0.5, 1.0, 2.0, 4.0, 9.0] {
+            let truth = (words_at_high + expected / 1e-4) * 8.0;
+            let (mut held, mut chance) = (0.0, f64::exp(-expected));
+            for samples in 0..60_u64 {
+                // At the high rate, the row has the samples that are to be expected.
+                let found = high.times((words_at_high * 1e-1) as u64).plus(low.times(samples));
+                let estimate = scale.estimate(found);
+                if (estimate.low..=estimate.high).contains(&truth) {
+                    held += chance;
+                }
+                chance *= expected / (samples + 1) as f64;
+            }
+            assert!(held > 0.9, "{expected} samples are expected: {held:.3} of the intervals hold");
+        }
+        // A row that is large beside what may be missing has its own error.
+        let large = high.times(100_000_000);
+        let own = (large.variance as f64 * scale.square()).sqrt() * scale.unit_bytes();
+        assert!((scale.estimate(large).error / own - 1.0).abs() < 0.1);
     }
 
     #[test]

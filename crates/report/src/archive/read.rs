@@ -150,10 +150,13 @@ fn rates(from: &mut Reader<'_>) -> Result<Rates, ArchiveError> {
     if rates.is_empty() {
         return Ok(Rates::default());
     }
-    let units = Units { words: from.float()?, squares: from.float()? };
+    let (words, squares, whole_spread) = (from.float()?, from.float()?, from.float()?);
+    let units = Units { words, squares, whole_spread };
     let are_rates = rates.iter().all(|&rate| rate > 0.0 && rate <= 1.0)
         && rates.windows(2).all(|pair| pair[0] < pair[1])
-        && [units.words, units.squares].iter().all(|unit| unit.is_normal() && *unit > 0.0);
+        && [words, squares].iter().all(|unit| unit.is_normal() && *unit > 0.0)
+        && whole_spread.is_finite()
+        && whole_spread >= 0.0;
     if rates.len() < 2 || !are_rates {
         return Err(from.error("the sampling rates are none"));
     }

@@ -98,9 +98,10 @@ fn figures(out: &mut Writer, aggregate: &Aggregate) {
 /// The rates, if they are several, and the units of counts.
 fn rates(out: &mut Writer, rates: &Rates) {
     out.list(rates.all(), |out, &rate| out.float(rate));
-    if let Some(Units { words, squares }) = rates.units() {
+    if let Some(Units { words, squares, whole_spread }) = rates.units() {
         out.float(words);
         out.float(squares);
+        out.float(whole_spread);
     }
 }
 

@@ -175,8 +175,9 @@ impl Distances {
         self.held += holds(estimate, words * WORD);
     }
 
-    /// Four standard deviations of the mean, and of the mean square of a normal variable.
-    fn check(&self, what: &str) {
+    /// Four standard deviations of the mean, and of the mean square of a normal variable. `cautious`: the
+    /// intervals may hold the truth more often than they say.
+    fn check(&self, what: &str, cautious: bool) {
         let (mean, square) = (self.sum / self.count, self.squares / self.count);
         println!("{what}: {} cases, mean {mean:.3}, rms {:.3}", self.count, square.sqrt());
         assert!(mean.abs() < 4.0 / self.count.sqrt(), "{what}: mean {mean}");
@@ -185,7 +186,8 @@ impl Distances {
         let share = self.held as f64 / self.count;
         println!("{what}: {share:.3} of the intervals hold the truth");
         let bound = 3.0 * (0.95 * 0.05 / self.count).sqrt();
-        assert!((share - 0.95).abs() < bound, "{what}: {share}");
+        assert!(share > 0.95 - bound, "{what}: {share}");
+        assert!(cautious || share < 0.95 + bound, "{what}: {share}");
     }
 }
 
@@ -253,7 +255,10 @@ fn estimates_over_several_rates_are_unbiased_and_calibrated() {
         "relative errors: {mixed} by weights, {level} levelled; live {mixed_live}, {level_live}"
     );
     assert!(mixed * 1.5 < level && mixed_live * 1.3 < level_live);
-    figures.iter().zip(names).for_each(|(figure, name)| figure.check(name));
+    for (figure, name) in figures.iter().zip(names) {
+        // Of what was sampled at a high rate only, it is not known that it was.
+        figure.check(name, !matches!(name, "total" | "low row"));
+    }
 }
 
 #[test]
