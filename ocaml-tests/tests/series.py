@@ -58,6 +58,10 @@ def all_sound(bench):
     for part in parts(bench):
         bench.sound(f"parts/{part.name}")
         expect(os.path.exists(f"{part}.series"), f"{part.name} has no sidecar")
+    checked = subprocess.run([bench.heaptap, "check", "--strict", bench.path("parts")], capture_output=True, text=True)
+    expect(checked.returncode == 0 and ": sound\n" in checked.stdout, checked.stdout + checked.stderr)
+    boundaries = len(parts(bench)) - 1
+    expect(f" {boundaries} boundar" in checked.stdout and "not compared" not in checked.stdout, checked.stdout)
 
 
 @scenario
@@ -83,6 +87,54 @@ def a_series_has_the_figures_of_one_trace(bench):
               sizes(bench, bench.path("one.ctf"), metrics=only)["live"], "what is alive, without the oldest parts")
         for part in parts(bench):
             remove(part)
+
+
+@scenario
+def check_finds_what_is_lost_or_counted_twice_between_files(bench):
+    def check(*says):
+        answer = subprocess.run([bench.heaptap, "check", bench.path("parts")], capture_output=True, text=True)
+        equal(answer.returncode, 1, answer.stdout + answer.stderr)
+        lines = answer.stdout.replace("\n    ", " ").splitlines()
+        expect(any(all(word in line for word in says) for line in lines), f"{says} are not in {answer.stdout}")
+        expect(any(line.startswith("  first defect: ") for line in lines), answer.stdout)
+
+    bench.run("rotated", 10000, 0, 0, env=series(bench, "500KB", OCAMLRUNPARAM="s=4k"))
+    all_sound(bench)
+    names = parts(bench)
+    middle, following = names[4], names[5]
+    # The tail of a trace goes.
+    whole = middle.read_bytes()
+    middle.write_bytes(whole[:len(whole) * 2 // 3])
+    check(f"{following.name}.series: ", "not alive at the end of ", middle.name)
+    middle.write_bytes(whole)
+    all_sound(bench)
+    # One part is there twice.
+    copies = [following.with_name(f"copy.ctf{suffix}") for suffix in ("", ".series")]
+    for copy, suffix in zip(copies, ("", ".series")):
+        with open(f"{following}{suffix}", "rb") as one:
+            copy.write_bytes(one.read())
+    check("part 6 of its series, as ")
+    for copy in copies:
+        copy.unlink()
+    # A sidecar without its tail: what became of earlier blocks is lost.
+    sidecar = f"{middle}.series"
+    with open(sidecar, "rb") as one:
+        listed = one.read()
+    base_only = 8
+    with open(sidecar, "wb") as one:
+        # Chunks: their length, their checksum, their records. The last ones have the ends.
+        chunks = []
+        while base_only < len(listed):
+            size = 8 + int.from_bytes(listed[base_only:base_only + 4], "little")
+            chunks.append(listed[base_only:base_only + size])
+            base_only += size
+        expect(len(chunks) > 2, f"{len(chunks)} chunks")
+        one.write(listed[:8] + b"".join(chunks[:-2]))
+    check(f"{following.name}.series: ", "alive at the end of ", "not listed")
+    with open(sidecar, "wb") as one:
+        one.write(listed)
+    remove(middle)
+    check("first defect: ", "part 5, which is missing")
 
 
 @scenario

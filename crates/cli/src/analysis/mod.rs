@@ -18,6 +18,7 @@ pub(crate) mod ocaml_types;
 pub(crate) mod parallel;
 pub(crate) mod recursion;
 pub(crate) mod series;
+pub(crate) mod series_boundaries;
 pub(crate) mod series_check;
 pub(crate) mod several;
 pub(crate) mod so_far;
