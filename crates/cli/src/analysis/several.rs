@@ -35,6 +35,17 @@ pub(crate) struct TracePart {
     pub(crate) info: TraceInfo,
 }
 
+/// What is known of a file before its events are merged.
+pub(crate) struct SurveyedFile {
+    pub(crate) path: PathBuf,
+    /// Its number in its series, from 0; `None` if it is in none.
+    pub(crate) part: Option<u64>,
+    pub(crate) rate: f64,
+    /// When it began, and its last event; both in microseconds since the epoch.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
 /// What the first reading of a file found.
 pub(super) struct Survey {
     path: PathBuf,
@@ -118,6 +129,18 @@ impl TraceSet {
         let part =
             |survey: &Survey| TracePart { path: survey.path.clone(), info: survey.info.clone() };
         self.surveys.iter().map(part).collect()
+    }
+
+    /// Each of them with what the first reading found.
+    pub(crate) fn files(&self) -> Vec<SurveyedFile> {
+        let file = |survey: &Survey| SurveyedFile {
+            path: survey.path.clone(),
+            part: survey.part.as_ref().map(SeriesPart::number),
+            rate: survey.info.sample_rate,
+            start: survey.info.start_time,
+            end: survey.last_time.max(survey.part.as_ref().map_or(0, SeriesPart::last_time)),
+        };
+        self.surveys.iter().map(file).collect()
     }
 
     /// What to call them, if these are the arguments that named them.
