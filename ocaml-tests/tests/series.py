@@ -137,6 +137,59 @@ def check_finds_what_is_lost_or_counted_twice_between_files(bench):
     check("first defect: ", "part 5, which is missing")
 
 
+def dumped(bench, *traces):
+    """The events of traces in which every block is sampled: by id what became of it, and the order of the allocations."""
+    blocks, order, last = {}, [], None
+    output = bench.run(bench.heaptap, "dump", "--json", *traces).out
+    for line in output.splitlines():
+        event = json.loads(line)
+        if event["event"] == "alloc":
+            stack = [[place["definition"] for place in frame["locations"]] for frame in event["frames"]]
+            own = stack[-1:] if stack else []
+            expect(event["id"] not in blocks, f"{event['id']} is allocated twice")
+            blocks[event["id"]] = [event["length"], event["samples"], event["source"], own]
+            order.append(event["id"])
+        else:
+            blocks[event["id"]].append(event["event"])
+        if event["time_us"] >= 0:
+            expect(last is None or event["time_us"] >= last, f"{event} is before {last}")
+            last = event["time_us"]
+    return [blocks[block] for block in order]
+
+
+@scenario
+def dump_and_info_have_the_events_of_one_trace(bench):
+    environment = series(bench, "500KB", OCAMLRUNPARAM="s=4k")
+    bench.run("rotated", 6000, 0, 0, env=environment)
+    all_sound(bench)
+    found = dumped(bench, bench.path("parts"))
+    # Where the first collection comes depends on addresses: runs are of two or three kinds.
+    for _ in range(12):
+        bench.run("rotated", 6000, 0, 0, env={**bench.preload("one.ctf"), "OCAMLRUNPARAM": "s=4k"})
+        one = dumped(bench, bench.path("one.ctf"))
+        if one == found:
+            break
+    expect(one == found, f"{len(found)} blocks, and {len(one)} in one trace")
+    facts, of_one = (question(bench, "info", bench.path(name)) for name in ("parts", "one.ctf"))
+    for figure in ("allocations", "promotions", "collections", "samples"):
+        equal(facts["events"][figure], of_one["events"][figure], figure)
+    equal(facts["words"], of_one["words"]["words"], "words")
+    equal([file["part"] for file in facts["files"]], list(range(1, len(parts(bench)) + 1)), "parts")
+    equal(facts["bytes"], sum(path.stat().st_size for path in (bench.directory / "parts").iterdir()), "bytes")
+    equal(len(facts["stretches"]), 1, "stretches")
+    # Without the first parts: what is alive then, and what comes later.
+    for part in parts(bench)[:3]:
+        remove(part)
+    rest = question(bench, "info", bench.path("parts"))
+    later = sum(question(bench, "info", part)["events"]["allocations"] for part in parts(bench))
+    equal(rest["events"]["allocations"], later, "allocations of the parts that are left")
+    events = [json.loads(line) for line in bench.run(bench.heaptap, "dump", "--json", bench.path("parts")).out.splitlines()]
+    before = [event for event in events if event["event"] == "alloc" and event["time_us"] < 0]
+    equal(len(before), rest["events"]["alive_before"], "blocks alive before the first part")
+    equal([event["id"] for event in before], sorted(event["id"] for event in before), "in the order of births")
+    expect(all(event["sample_rate"] == 1 for event in events if event["event"] == "alloc"), "rates")
+
+
 @scenario
 def a_leak_is_found_whose_first_parts_are_gone(bench):
     bench.run("rotated", 25000, 0.01, env=series(bench, "500KB", keep=6))
@@ -186,6 +239,18 @@ def estimates_hold_over_changes_of_the_rate(bench):
     all_sound(bench)
     report = question(bench, "report --top 0", bench.path("parts"))
     equal(report["sample_rates"], [1e-4, 1e-2, 0.1], "rates")
+    facts = question(bench, "info", bench.path("parts"))
+    equal([rate["sample_rate"] for rate in facts["rates"]], report["sample_rates"], "rates in info")
+    equal([stretch["sample_rate"] for stretch in facts["stretches"]], [1e-2, 1e-4, 0.1, 1e-2], "stretches")
+    expect(math.isclose(facts["allocated_bytes"], report["totals"]["allocated"]["bytes"], rel_tol=1e-9), f"{facts} {report['totals']}")
+    expect(math.isclose(facts["allocated_bytes"] * facts["relative_error"], report["totals"]["allocated"]["error"], rel_tol=1e-6),
+           f"{facts} {report['totals']}")
+    sampled = {}
+    for line in bench.run(bench.heaptap, "dump", "--json", bench.path("parts")).out.splitlines():
+        event = json.loads(line)
+        if event["event"] == "alloc":
+            sampled[event["sample_rate"]] = sampled.get(event["sample_rate"], 0) + event["samples"]
+    equal(sampled, {rate["sample_rate"]: rate["samples"] for rate in facts["rates"]}, "samples by rate in dump and info")
     found = report["totals"]["allocated"]
     off = (found["bytes"] - truth) / found["error"]
     print(f"{found['bytes']:.0f} ± {found['error']:.0f}, {off:.2f} standard errors from {truth:.0f}")

@@ -80,7 +80,16 @@ pub(crate) struct TraceSet {
 impl TraceSet {
     /// Surveys the files.
     pub(crate) fn survey(files: &[InputFile]) -> Result<TraceSet, Failure> {
-        let progress = Rc::new(Progress::of_several());
+        TraceSet::survey_with(files, Progress::of_several())
+    }
+
+    /// The same without a progress bar.
+    pub(crate) fn survey_quietly(files: &[InputFile]) -> Result<TraceSet, Failure> {
+        TraceSet::survey_with(files, Progress::silent())
+    }
+
+    fn survey_with(files: &[InputFile], progress: Progress) -> Result<TraceSet, Failure> {
+        let progress = Rc::new(progress);
         let mut findings = Findings::default();
         let mut surveys = Vec::new();
         for (path, input) in open_all(files, &progress, &mut findings)? {
@@ -158,6 +167,31 @@ impl TraceSet {
         event: impl Fn(&mut S, &Event<'_>, &LocationTable, u32),
         end: impl Fn(&mut S, Range<u64>, TraceEnding),
     ) -> Result<MergedTraces<'static>, Failure> {
+        self.each_item(|item, rate| {
+            match item {
+                MergedItem::Event(next, table, _) => event(state, &next, table, rate),
+                MergedItem::End { trace, ids } => end(state, ids, self.endings[trace]),
+            }
+            Ok(())
+        })
+    }
+
+    /// Passes every event to `take` in the order of time, with the rate at which the last block of its
+    /// trace was sampled, until one fails.
+    pub(crate) fn each_event(
+        &self,
+        mut take: impl FnMut(&Event<'_>, &LocationTable, f64) -> Result<(), Failure>,
+    ) -> Result<MergedTraces<'static>, Failure> {
+        self.each_item(|item, _| match item {
+            MergedItem::Event(next, table, rate) => take(&next, table, rate),
+            MergedItem::End { .. } => Ok(()),
+        })
+    }
+
+    fn each_item(
+        &self,
+        mut take: impl FnMut(MergedItem<'_>, u32) -> Result<(), Failure>,
+    ) -> Result<MergedTraces<'static>, Failure> {
         let extents: Vec<TraceExtent> = self.surveys.iter().map(|survey| survey.extent).collect();
         let surveys = Rc::clone(&self.surveys);
         let open = move |trace: usize| {
@@ -172,12 +206,11 @@ impl TraceSet {
         let mut merged =
             MergedTraces::new(self.info.clone(), &extents, Box::new(open)).map_err(failed)?;
         while let Some(item) = merged.next_item().map_err(failed)? {
-            match item {
-                MergedItem::Event(next, table, rate) => {
-                    event(state, &next, table, self.rate_number(&next, rate)?);
-                }
-                MergedItem::End { trace, ids } => end(state, ids, self.endings[trace]),
-            }
+            let rate = match &item {
+                MergedItem::Event(next, _, rate) => self.rate_number(next, *rate)?,
+                MergedItem::End { .. } => 0,
+            };
+            take(item, rate)?;
         }
         self.progress.clear();
         Ok(merged)
