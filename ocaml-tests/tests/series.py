@@ -190,6 +190,49 @@ def dump_and_info_have_the_events_of_one_trace(bench):
     expect(all(event["sample_rate"] == 1 for event in events if event["event"] == "alloc"), "rates")
 
 
+def held_by_kept(bench, heap, *options):
+    """What the join says of all that the variable `kept` of programs/rotated retains."""
+    return json.loads(subprocess.check_output([bench.heaptap, "heap", "--json", "--by", "site", "-n", "0", "--within",
+                                               "^Rotated, field 0$", *options, heap]))
+
+
+@scenario
+def a_snapshot_joins_the_blocks_of_all_parts(bench):
+    heap = bench.path("end.heap")
+    snapshot = {"HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
+    bench.run("rotated", 10000, 0, 0, env=series(bench, "500KB", OCAMLRUNPARAM="s=4k", **snapshot))
+    all_sound(bench)
+    expect(len(parts(bench)) > 8, f"{len(parts(bench))} parts")
+    # At rate 1, the samples are all that it retains. So they are when the first parts are gone.
+    for gone in (0, 5):
+        for part in parts(bench)[:gone]:
+            remove(part)
+        for options in ((), ("--trace", bench.path("parts")), ("--trace", parts(bench)[0])):
+            joined = held_by_kept(bench, heap, *options)
+            expect(joined["exact_bytes"] > 10000 // 7 * 11 * 8, joined)
+            equal(joined["estimated"]["bytes"], joined["exact_bytes"], f"bytes of the samples, without {gone} parts")
+    report = question(bench, "report --metric live --top 0 --heap " + heap, bench.path("parts"))
+    row, = [row for row in report["table"]["rows"] if row["name"].endswith("Rotated.leak")]
+    equal(row["in_snapshot"]["bytes"], row["bytes"], "what is alive of Rotated.leak, and in the snapshot")
+    for part in parts(bench):
+        remove(part)
+    # At several rates, within the stated error.
+    environment = series(bench, "asked", rate=0.05, HEAPTAP_LISTEN=1, **snapshot)
+    with subprocess.Popen([bench.program("rotated"), "20000", "0.002"], cwd=bench.directory, stdout=subprocess.PIPE,
+                          env=bench.environment(environment)) as program:
+        program.stdout.readline()
+        for rate in ("0.2", "0.02"):
+            time.sleep(0.2)
+            bench.run(bench.heaptap, "rate", program.pid, rate)
+        program.communicate(timeout=300)
+    equal(len(parts(bench)), 3, "parts")
+    joined = held_by_kept(bench, heap)
+    found, exact = joined["estimated"], joined["exact_bytes"]
+    off = (found["bytes"] - exact) / found["error"]
+    print(f"{found['bytes']:.0f} ± {found['error']:.0f}, {off:.2f} standard errors from {exact}")
+    expect(abs(off) < 4.5, f"{found} is {off:.1f} standard errors from {exact}")
+
+
 @scenario
 def a_leak_is_found_whose_first_parts_are_gone(bench):
     bench.run("rotated", 25000, 0.01, env=series(bench, "500KB", keep=6))
