@@ -157,15 +157,29 @@ def dumped(bench, *traces):
     return [blocks[block] for block in order]
 
 
+def joined_is_one_trace(bench, found):
+    """What `recode`, `thin` and `anonymise` make of the parts has these events, and the figures of the series."""
+    for verb in ("recode", "anonymise", "thin --rate 1 --seed 5"):
+        bench.run(bench.heaptap, *verb.split(), bench.path("parts"), bench.path("joined.ctf"))
+        bench.sound("joined.ctf")
+        events = dumped(bench, bench.path("joined.ctf"))
+        # Names differ in an anonymous trace.
+        bare = [block[:3] + block[4:] for block in events], [block[:3] + block[4:] for block in found]
+        expect(bare[0] == bare[1], f"{verb}: {len(events)} blocks, not {len(found)}")
+        if verb != "anonymise":
+            expect(events == found, f"{verb}: the stacks differ")
+            equal(sizes(bench, bench.path("joined.ctf")), sizes(bench, bench.path("parts")), f"the report after {verb}")
+
+
 @scenario
 def dump_and_info_have_the_events_of_one_trace(bench):
-    environment = series(bench, "500KB", OCAMLRUNPARAM="s=4k")
-    bench.run("rotated", 6000, 0, 0, env=environment)
+    environment = series(bench, "300KB", OCAMLRUNPARAM="s=4k")
+    bench.run("rotated", 3000, 0, 0, env=environment)
     all_sound(bench)
     found = dumped(bench, bench.path("parts"))
     # Where the first collection comes depends on addresses: runs are of two or three kinds.
     for _ in range(12):
-        bench.run("rotated", 6000, 0, 0, env={**bench.preload("one.ctf"), "OCAMLRUNPARAM": "s=4k"})
+        bench.run("rotated", 3000, 0, 0, env={**bench.preload("one.ctf"), "OCAMLRUNPARAM": "s=4k"})
         one = dumped(bench, bench.path("one.ctf"))
         if one == found:
             break
@@ -177,6 +191,7 @@ def dump_and_info_have_the_events_of_one_trace(bench):
     equal([file["part"] for file in facts["files"]], list(range(1, len(parts(bench)) + 1)), "parts")
     equal(facts["bytes"], sum(path.stat().st_size for path in (bench.directory / "parts").iterdir()), "bytes")
     equal(len(facts["stretches"]), 1, "stretches")
+    joined_is_one_trace(bench, found)
     # Without the first parts: what is alive then, and what comes later.
     for part in parts(bench)[:3]:
         remove(part)
@@ -188,6 +203,10 @@ def dump_and_info_have_the_events_of_one_trace(bench):
     equal(len(before), rest["events"]["alive_before"], "blocks alive before the first part")
     equal([event["id"] for event in before], sorted(event["id"] for event in before), "in the order of births")
     expect(all(event["sample_rate"] == 1 for event in events if event["event"] == "alloc"), "rates")
+    said = bench.run(bench.heaptap, "recode", bench.path("parts"), bench.path("rest.ctf")).err
+    expect(f"{len(before)} sampled blocks alive when the first trace begins left out" in said, said)
+    bench.sound("rest.ctf")
+    equal(question(bench, "info", bench.path("rest.ctf"))["events"]["allocations"], later, "allocations of the rest")
 
 
 def held_by_kept(bench, heap, *options):
@@ -294,6 +313,17 @@ def estimates_hold_over_changes_of_the_rate(bench):
         if event["event"] == "alloc":
             sampled[event["sample_rate"]] = sampled.get(event["sample_rate"], 0) + event["samples"]
     equal(sampled, {rate["sample_rate"]: rate["samples"] for rate in facts["rates"]}, "samples by rate in dump and info")
+    for verb in ("recode", "anonymise"):
+        refused = subprocess.run([bench.heaptap, verb, bench.path("parts"), bench.path("joined.ctf")], capture_output=True, text=True)
+        equal(refused.returncode, 2, refused.stderr)
+        expect("several rates (0.0001, 0.01, 0.1)" in refused.stderr and "thin --rate 0.0001 " in refused.stderr, refused.stderr)
+        expect(not os.path.exists(bench.path("joined.ctf")), "there is a copy")
+    bench.run(bench.heaptap, "thin", "--rate", "1e-4", bench.path("parts"), bench.path("thin.ctf"))
+    bench.sound("thin.ctf")
+    thin = question(bench, "report --top 0", bench.path("thin.ctf"))["totals"]["allocated"]
+    off = (thin["bytes"] - truth) / math.sqrt(truth * 8 / 1e-4)
+    print(f"thinned to 1e-4: {thin['bytes']:.0f}, {off:.2f} standard errors from {truth:.0f}")
+    expect(abs(off) < 4.5, f"{thin} is {off:.1f} standard errors from {truth}")
     found = report["totals"]["allocated"]
     off = (found["bytes"] - truth) / found["error"]
     print(f"{found['bytes']:.0f} ± {found['error']:.0f}, {off:.2f} standard errors from {truth:.0f}")

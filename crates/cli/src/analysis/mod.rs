@@ -12,6 +12,7 @@ pub(crate) mod filters;
 pub(crate) mod findings;
 mod gzip;
 pub(crate) mod heap;
+pub(crate) mod joined;
 pub(crate) mod live;
 pub(crate) mod live_series;
 pub(crate) mod ocaml_types;

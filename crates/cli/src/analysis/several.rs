@@ -246,6 +246,11 @@ impl TraceSet {
         }
     }
 
+    /// What the last of them says of its end, if it is missing.
+    pub(crate) fn last_cut_short(&self) -> Option<CutShort> {
+        self.surveys.iter().max_by_key(|survey| survey.info.start_time)?.cut_short
+    }
+
     /// Which traces are cut short, and until when each covers its program.
     pub(crate) fn cut_short(&self) -> Option<String> {
         let mut cut = self.surveys.iter().filter_map(|survey| {

@@ -174,7 +174,8 @@ struct Printer<L> {
 impl<L: EventLines> Printer<L> {
     /// `start`: when the trace begins.
     fn new(start: u64) -> Result<Printer<L>, Failure> {
-        let out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);
+        let out =
+            BufWriter::with_capacity(1 << 18, raw_stdout().map_err(|error| unwritten(&error))?);
         Ok(Printer { start, stack: StackText::new(L::put_frame), out, format: PhantomData })
     }
 
@@ -188,16 +189,16 @@ impl<L: EventLines> Printer<L> {
         // trace. Both are below 2⁶³.
         let time = event.time as i64 - self.start as i64;
         let read = ReadEvent { time, event, table, rate };
-        L::write(&mut self.out, &mut self.stack, &read).map_err(unwritten)
+        L::write(&mut self.out, &mut self.stack, &read).map_err(|error| unwritten(&error))
     }
 
     fn end(mut self) -> Result<(), Failure> {
-        self.out.flush().map_err(unwritten)
+        self.out.flush().map_err(|error| unwritten(&error))
     }
 }
 
-fn unwritten(error: io::Error) -> Failure {
-    Failure::writing("standard output", &error)
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::writing("standard output", error)
 }
 
 fn stdout_is_file() -> bool {
