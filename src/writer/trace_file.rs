@@ -38,7 +38,8 @@ impl<W> NewFile<W> {
 pub(crate) struct IdentifiedBlocks {
     /// When the file begins, in microseconds since the epoch.
     pub(crate) start_time: u64,
-    /// The id that the file has given to each; `None` if it has none.
+    /// The id that the file has given to each, or the series of which it is a part; `None` if it
+    /// has none.
     pub(crate) ids: Vec<Option<u64>>,
 }
 
@@ -191,7 +192,7 @@ impl<S: LiveSink> TraceFile<S> {
         self.info.sample_rate
     }
 
-    /// Which blocks of the file these are.
+    /// Which blocks of the file these are, or of the series.
     pub(crate) fn identify(&self, blocks: &[BlockId]) -> IdentifiedBlocks {
         let ids = blocks.iter().map(|&block| self.id(block)).collect();
         IdentifiedBlocks { start_time: self.info.start_time, ids }
@@ -200,10 +201,7 @@ impl<S: LiveSink> TraceFile<S> {
     fn id(&self, block: BlockId) -> Option<u64> {
         let lane = self.lanes.get(usize::from(block.lane()))?;
         match lane.block_ids.find(block) {
-            KnownBlock::Id(id) => match &self.series {
-                Some(series) => series.id_in_part(id),
-                None => Some(id),
-            },
+            KnownBlock::Id(id) => Some(id),
             KnownBlock::Earlier | KnownBlock::NotYet => None,
         }
     }

@@ -251,11 +251,6 @@ impl Series {
         self.first_id + in_part
     }
 
-    /// The id that a block has in the trace of this part, if it is in it.
-    pub(crate) fn id_in_part(&self, id: u64) -> Option<u64> {
-        self.is_in_part(id).then(|| id - self.first_id)
-    }
-
     /// The ids in the part of blocks that are in it.
     fn ids_in_part(&self, ids: &Range<u64>) -> Range<u64> {
         ids.start - self.first_id..ids.end - self.first_id

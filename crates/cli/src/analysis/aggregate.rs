@@ -129,12 +129,7 @@ impl AggregatedTrace {
         let name = traces.name(arguments);
         let span = options.selection.lifetime;
         if !span.is_all() {
-            let mut found = Lifespans::new(span);
-            let event = |found: &mut Lifespans, event: &Event<'_>, table: &LocationTable, _| {
-                found.event(event, table);
-            };
-            traces.merge(&mut found, event, Lifespans::end_trace)?;
-            options.lifespans = Some(finished(found, &name)?);
+            options.lifespans = Some(traces.lifespans(span, &name)?);
         }
         options.rates = traces.rates().clone();
         let mut aggregator = ParallelAggregator::new(traces.info(), options);
@@ -220,6 +215,18 @@ pub(crate) fn lifespans_of(input: &Input, span: Span) -> Result<Option<Rc<Lifesp
     let mut found = Lifespans::new(span);
     in_time_order(input, || Lifespans::new(span), &mut found, Lifespans::event)?;
     finished(found, input.name()).map(Some)
+}
+
+impl TraceSet {
+    /// The same of several traces, which messages call `name`.
+    pub(crate) fn lifespans(&self, span: Span, name: &str) -> Result<Rc<Lifespans>, Failure> {
+        let mut found = Lifespans::new(span);
+        let event = |found: &mut Lifespans, event: &Event<'_>, table: &LocationTable, _| {
+            found.event(event, table);
+        };
+        self.merge(&mut found, event, Lifespans::end_trace)?;
+        finished(found, name)
+    }
 }
 
 /// The lifespans of all blocks, unless there are too many.

@@ -63,6 +63,16 @@ impl SeriesPart {
         self.summary.first_id.saturating_add(in_part).max(self.summary.ids)
     }
 
+    /// Its number in the series, from 0.
+    pub(super) fn number(&self) -> u64 {
+        self.head.part
+    }
+
+    /// The last moment in its sidecar, in microseconds since the epoch.
+    pub(super) fn last_time(&self) -> u64 {
+        self.summary.last_time
+    }
+
     /// The part with its sidecar.
     pub(super) fn source(
         &self,

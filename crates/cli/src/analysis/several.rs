@@ -35,6 +35,17 @@ pub(crate) struct TracePart {
     pub(crate) info: TraceInfo,
 }
 
+/// What is known of a file before its events are merged.
+pub(crate) struct SurveyedFile {
+    pub(crate) path: PathBuf,
+    /// Its number in its series, from 0; `None` if it is in none.
+    pub(crate) part: Option<u64>,
+    pub(crate) rate: f64,
+    /// When it began, and its last event; both in microseconds since the epoch.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
 /// What the first reading of a file found.
 pub(super) struct Survey {
     path: PathBuf,
@@ -69,7 +80,16 @@ pub(crate) struct TraceSet {
 impl TraceSet {
     /// Surveys the files.
     pub(crate) fn survey(files: &[InputFile]) -> Result<TraceSet, Failure> {
-        let progress = Rc::new(Progress::of_several());
+        TraceSet::survey_with(files, Progress::of_several())
+    }
+
+    /// The same without a progress bar.
+    pub(crate) fn survey_quietly(files: &[InputFile]) -> Result<TraceSet, Failure> {
+        TraceSet::survey_with(files, Progress::silent())
+    }
+
+    fn survey_with(files: &[InputFile], progress: Progress) -> Result<TraceSet, Failure> {
+        let progress = Rc::new(progress);
         let mut findings = Findings::default();
         let mut surveys = Vec::new();
         for (path, input) in open_all(files, &progress, &mut findings)? {
@@ -120,6 +140,18 @@ impl TraceSet {
         self.surveys.iter().map(part).collect()
     }
 
+    /// Each of them with what the first reading found.
+    pub(crate) fn files(&self) -> Vec<SurveyedFile> {
+        let file = |survey: &Survey| SurveyedFile {
+            path: survey.path.clone(),
+            part: survey.part.as_ref().map(SeriesPart::number),
+            rate: survey.info.sample_rate,
+            start: survey.info.start_time,
+            end: survey.last_time.max(survey.part.as_ref().map_or(0, SeriesPart::last_time)),
+        };
+        self.surveys.iter().map(file).collect()
+    }
+
     /// What to call them, if these are the arguments that named them.
     pub(crate) fn name(&self, arguments: &[PathBuf]) -> String {
         let names: Vec<String> = arguments.iter().take(3).map(|path| shown(path)).collect();
@@ -135,6 +167,31 @@ impl TraceSet {
         event: impl Fn(&mut S, &Event<'_>, &LocationTable, u32),
         end: impl Fn(&mut S, Range<u64>, TraceEnding),
     ) -> Result<MergedTraces<'static>, Failure> {
+        self.each_item(|item, rate| {
+            match item {
+                MergedItem::Event(next, table, _) => event(state, &next, table, rate),
+                MergedItem::End { trace, ids } => end(state, ids, self.endings[trace]),
+            }
+            Ok(())
+        })
+    }
+
+    /// Passes every event to `take` in the order of time, with the rate at which the last block of its
+    /// trace was sampled, until one fails.
+    pub(crate) fn each_event(
+        &self,
+        mut take: impl FnMut(&Event<'_>, &LocationTable, f64) -> Result<(), Failure>,
+    ) -> Result<MergedTraces<'static>, Failure> {
+        self.each_item(|item, _| match item {
+            MergedItem::Event(next, table, rate) => take(&next, table, rate),
+            MergedItem::End { .. } => Ok(()),
+        })
+    }
+
+    fn each_item(
+        &self,
+        mut take: impl FnMut(MergedItem<'_>, u32) -> Result<(), Failure>,
+    ) -> Result<MergedTraces<'static>, Failure> {
         let extents: Vec<TraceExtent> = self.surveys.iter().map(|survey| survey.extent).collect();
         let surveys = Rc::clone(&self.surveys);
         let open = move |trace: usize| {
@@ -149,12 +206,11 @@ impl TraceSet {
         let mut merged =
             MergedTraces::new(self.info.clone(), &extents, Box::new(open)).map_err(failed)?;
         while let Some(item) = merged.next_item().map_err(failed)? {
-            match item {
-                MergedItem::Event(next, table, rate) => {
-                    event(state, &next, table, self.rate_number(&next, rate)?);
-                }
-                MergedItem::End { trace, ids } => end(state, ids, self.endings[trace]),
-            }
+            let rate = match &item {
+                MergedItem::Event(next, _, rate) => self.rate_number(next, *rate)?,
+                MergedItem::End { .. } => 0,
+            };
+            take(item, rate)?;
         }
         self.progress.clear();
         Ok(merged)
@@ -188,6 +244,11 @@ impl TraceSet {
                 name(trace)
             )),
         }
+    }
+
+    /// What the last of them says of its end, if it is missing.
+    pub(crate) fn last_cut_short(&self) -> Option<CutShort> {
+        self.surveys.iter().max_by_key(|survey| survey.info.start_time)?.cut_short
     }
 
     /// Which traces are cut short, and until when each covers its program.

@@ -6,9 +6,11 @@ use clap::Args;
 use heaptap_codec::seeded::Seeded;
 use heaptap_report::is_label;
 use heaptap_trace::{
-    Code, LOST_FRAME, Location, LocationList, LocationTable, Mode, NameId, NamedLocation, TraceInfo,
+    Allocation, Code, LOST_FRAME, Location, LocationList, LocationTable, Mode, NameId,
+    NamedLocation, TraceInfo,
 };
 
+use crate::analysis::joined::Joined;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::Input;
 use crate::io::rewrite::renaming::Renaming;
@@ -24,6 +26,9 @@ use crate::io::rewrite::{InAndOut, Rewrite};
 ///
 /// Sizes, samples, the shape of the stacks and times relative to the start are
 /// kept, and so are lines and columns unless --drop-lines is given.
+///
+/// The traces of a directory, such as the files of a series, become one trace, if all have
+/// one sampling rate. What was alive when the first of them began is not in it.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap anonymise trace.ctf public.ctf
@@ -47,20 +52,43 @@ const BEGINNING: u64 = 946_684_800_000_000;
 
 impl Anonymise {
     pub(crate) fn run(&self) -> VerbResult {
+        if self.files.input.is_dir() {
+            return self.join();
+        }
         let input = Input::open(&self.files.input)?;
         let mut reader = input.reader(Mode::Lenient)?;
         let began = reader.info().start_time;
-        let shift = |time: u64| {
-            if self.keep_times { time } else { time.saturating_sub(began) + BEGINNING }
-        };
+        let shift = self.shift(began);
         let rewrite = Rewrite {
             input: &input,
             files: &self.files,
             format: reader.format().of_copy(),
             info: without_names(reader.info(), shift(began)),
-            names: NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() },
+            names: self.names(),
         };
         rewrite.copy(&mut *reader, shift)
+    }
+}
+
+impl Anonymise {
+    /// Makes one trace of those of a directory.
+    fn join(&self) -> VerbResult {
+        let traces = Joined::survey(&self.files)?;
+        traces.has_one_rate()?;
+        let shift = self.shift(traces.info.start_time);
+        let info = without_names(&traces.info, shift(traces.info.start_time));
+        let all = |allocation: &Allocation<'_>, _| Some(allocation.block());
+        traces.write(&self.files, &info, self.names(), all, shift)
+    }
+
+    /// Moves the times of a trace that began then.
+    fn shift(&self, began: u64) -> impl Fn(u64) -> u64 + use<> {
+        let keep_times = self.keep_times;
+        move |time| if keep_times { time } else { time.saturating_sub(began) + BEGINNING }
+    }
+
+    fn names(&self) -> NumberedNames {
+        NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() }
     }
 }
 

@@ -2,18 +2,22 @@
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_report::figures::units::{bytes, count};
-use heaptap_trace::{CutReason, Event, LocationTable, Losses, Mode, TraceReader};
+use heaptap_trace::{CutReason, Event, LocationTable, Losses, Mode, TraceReader, TraceTotals};
 
+use crate::analysis::series_boundaries::Boundaries;
 use crate::analysis::series_check::check_sidecar;
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
 use crate::io::output::print;
+use crate::io::sidecar::read_sidecar;
+use crate::io::sidecar_path::sidecar_path;
+use crate::io::trace_files::{expand, shown};
 use crate::text::terminal::{Layout, wrap_whole};
 
 /// Check whether a trace is sound
@@ -23,17 +27,22 @@ use crate::text::terminal::{Layout, wrap_whole};
 /// collected at most once. Prints the first defect with its byte and packet, and
 /// what can be read in spite of it.
 ///
+/// Of a directory, all traces in it are checked with their sidecars, and of each series that
+/// nothing is counted twice or lost from one file to the next: what one says was alive when
+/// it began has to be what the one before it left.
+///
 /// A file that ends inside a packet is no defect: its program was killed or still
 /// runs. With --strict it is one, as is everything else that is unusual.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap check trace.ctf
   heaptap check --strict trace.ctf && upload trace.ctf
+  heaptap check traces                       all files of a series, and that they fit together
   heaptap recode damaged.ctf repaired.ctf    what to do about a damaged one"
 ))]
 pub(crate) struct Check {
-    /// The trace, or `-` for standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The trace, a directory of traces, or `-` for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     file: PathBuf,
 
     /// Stop at the first defect; a cut-off tail, a file that could not be written to its
@@ -42,9 +51,26 @@ pub(crate) struct Check {
     strict: bool,
 }
 
+/// What was found in a file.
+struct Checked {
+    text: String,
+    verdict: Verdict,
+    totals: TraceTotals,
+    bytes: u64,
+}
+
 impl Check {
     pub(crate) fn run(&self) -> VerbResult {
-        let input = Input::open(&self.file)?;
+        if self.file.is_dir() {
+            return self.check_directory();
+        }
+        let checked = self.check_file(&self.file)?;
+        print(checked.text.as_bytes())?;
+        Ok(checked.verdict)
+    }
+
+    fn check_file(&self, file: &Path) -> Result<Checked, Failure> {
+        let input = Input::open(file)?;
         let mode = if self.strict { Mode::Strict } else { Mode::Lenient };
         let mut reader = input.reader(mode)?;
         let mut lives = Lives::new(Lives::MOST_MEMORY);
@@ -65,7 +91,7 @@ impl Check {
             lives.find_never_allocated();
         }
         input.end_progress();
-        let sidecar = check_sidecar(&self.file)?;
+        let sidecar = check_sidecar(file)?;
         let mut verdict = self.verdict(reader.losses(), &lives);
         if sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_sound(self.strict)) {
             verdict = Verdict::Defective;
@@ -75,7 +101,75 @@ impl Check {
         if let Some(sidecar) = sidecar {
             _ = writeln!(text, "  {}", wrap_whole(&sidecar.line(), 2, width));
         }
-        print(text.as_bytes())?;
+        Ok(Checked { text, verdict, totals: *reader.totals(), bytes: reader.offset() })
+    }
+
+    /// Checks every trace of a directory, and then what goes over from file to file. A file
+    /// of which there is nothing to say has no line of its own.
+    fn check_directory(&self) -> VerbResult {
+        let files: Vec<PathBuf> =
+            expand(std::slice::from_ref(&self.file))?.into_iter().map(|file| file.path).collect();
+        let (mut verdict, mut texts, mut first) = (Verdict::Sound, String::new(), None);
+        let (mut totals, mut read) = (TraceTotals::default(), 0);
+        for file in &files {
+            match self.check_file(file) {
+                Ok(checked) => {
+                    totals.packets += checked.totals.packets;
+                    totals.allocations += checked.totals.allocations;
+                    totals.promotions += checked.totals.promotions;
+                    totals.collections += checked.totals.collections;
+                    totals.locations += checked.totals.locations;
+                    read += checked.bytes;
+                    verdict = verdict.max(checked.verdict);
+                    let is_plain =
+                        checked.text.lines().next().is_some_and(|line| line.ends_with(": sound"));
+                    if !is_plain {
+                        texts.push_str(&checked.text);
+                    }
+                    if checked.verdict != Verdict::Sound {
+                        first.get_or_insert(format!("{}, see below", shown(file)));
+                    }
+                }
+                Err(Failure::Defective(message)) => {
+                    verdict = verdict.max(Verdict::Defective);
+                    first.get_or_insert(message);
+                }
+                Err(Failure::Trouble(message)) => {
+                    verdict = verdict.max(Verdict::LeftOut);
+                    _ = writeln!(texts, "{message}; not checked");
+                    first.get_or_insert(message);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        for file in files.iter().filter(|file| sidecar_path(file).is_file()) {
+            let (name, mut probes) = read_sidecar(file)?;
+            if let (Some(damage), Verdict::Defective) = probes.finding() {
+                verdict = verdict.max(Verdict::Defective);
+                first.get_or_insert(format!("{name}: {damage}"));
+                _ = writeln!(texts, "{name}: {damage}");
+            }
+        }
+        let boundaries = Boundaries::check(&files)?;
+        if !boundaries.defects.is_empty() {
+            verdict = verdict.max(Verdict::Defective);
+        }
+        let state = if verdict == Verdict::Sound { "sound" } else { "defective" };
+        let width = Layout::of_stdout().width;
+        let mut text =
+            format!("{}\n", wrap_whole(&format!("{}: {state}", shown(&self.file)), 0, width));
+        let mut add = |line: &str| _ = writeln!(text, "  {}", wrap_whole(line, 2, width));
+        if let Some(first) = first.as_ref().or(boundaries.defects.first()) {
+            add(&format!("first defect: {first}"));
+        }
+        let files = count(files.len() as u64, "file", "files");
+        add(&format!("read: {files}, {}", counts(&totals, read)));
+        for line in
+            [&boundaries.series, &boundaries.defects, &boundaries.unknown].into_iter().flatten()
+        {
+            add(line);
+        }
+        print((text + &texts).as_bytes())?;
         Ok(verdict)
     }
 
@@ -111,17 +205,9 @@ fn summary(
     };
     let mut text = format!("{}\n", wrap_whole(&format!("{name}: {state}"), 0, width));
     let totals = reader.totals();
-    let read = [
-        count(totals.packets, "packet", "packets"),
-        count(totals.allocations, "allocation", "allocations"),
-        count(totals.promotions, "promotion", "promotions"),
-        count(totals.collections, "collection", "collections"),
-        count(totals.locations, "location", "locations"),
-        bytes(reader.offset() as f64),
-    ];
     // Writing to a string does not fail.
     let mut add = |line: &str| _ = writeln!(text, "  {}", wrap_whole(line, 2, width));
-    add(&format!("read: {}", read.join(", ")));
+    add(&format!("read: {}", counts(totals, reader.offset())));
     notices::lines(losses).iter().for_each(|line| add(line));
     for (offence, cases) in lives.offences() {
         add(&cases.line(offence, reader.info().start_time));
@@ -133,4 +219,17 @@ fn summary(
         ));
     }
     text
+}
+
+/// How much was read.
+fn counts(totals: &TraceTotals, read: u64) -> String {
+    [
+        count(totals.packets, "packet", "packets"),
+        count(totals.allocations, "allocation", "allocations"),
+        count(totals.promotions, "promotion", "promotions"),
+        count(totals.collections, "collection", "collections"),
+        count(totals.locations, "location", "locations"),
+        bytes(read as f64),
+    ]
+    .join(", ")
 }

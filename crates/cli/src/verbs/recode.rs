@@ -4,8 +4,9 @@ use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 
 use clap::{Args, ValueEnum};
-use heaptap_trace::{Event, LocationTable, Mode, TraceFormat, TraceInfo};
+use heaptap_trace::{Allocation, Event, LocationTable, Mode, TraceFormat, TraceInfo};
 
+use crate::analysis::joined::{Joined, MergedNames};
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
@@ -24,12 +25,16 @@ use crate::io::rewrite::{InAndOut, Rewrite};
 /// object cannot have: a second collection, or a promotion of external memory.
 /// Messages on standard error say what was left out.
 ///
-/// Ids are kept, except where domains are joined (version 3 to version 2) and
+/// The traces of a directory, such as the files of a series, become one trace, if all have
+/// one sampling rate. What was alive when the first of them began is not in it.
+///
+/// Ids are kept, except where traces are joined, where domains are joined (version 3 to version 2) and
 /// after damage: then objects are numbered in the order of their allocation.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap recode old.ctf new.ctf              version 1 becomes 2, others stay
   heaptap recode --format 2 par.ctf flat.ctf  for tools that know one domain only
+  heaptap recode traces one.ctf               the files of a series become one
   heaptap recode damaged.ctf repaired.ctf     keep what is left of a damaged trace
   heaptap recode trace.ctf.gz trace.ctf       gzip and zstd files are read as they are"
 ))]
@@ -55,6 +60,9 @@ enum TargetFormat {
 
 impl Recode {
     pub(crate) fn run(&self) -> VerbResult {
+        if self.files.input.is_dir() {
+            return self.join();
+        }
         let input = Input::open(&self.files.input)?;
         // Other traces are read only once.
         if self.format == Some(TargetFormat::V2) || input.is_compressed() {
@@ -78,6 +86,20 @@ impl Recode {
         }
         let info = reader.info().clone();
         self.rewrite(&input, format, info).copy(&mut *reader, |time| time)
+    }
+
+    /// Makes one trace of those of a directory.
+    fn join(&self) -> VerbResult {
+        let mut traces = Joined::survey(&self.files)?;
+        traces.has_one_rate()?;
+        match self.format {
+            None => {}
+            Some(TargetFormat::V2) => traces.format = TraceFormat::Memtrace2,
+            Some(TargetFormat::V3) => traces.format = TraceFormat::Memtrace3,
+        }
+        let info = traces.info.clone();
+        let all = |allocation: &Allocation<'_>, _| Some(allocation.block());
+        traces.write(&self.files, &info, MergedNames::default(), all, |time| time)
     }
 
     /// Copies the first bytes of the file.

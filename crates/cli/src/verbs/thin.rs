@@ -1,17 +1,19 @@
 //! `heaptap thin`: reduces a trace to a lower sampling rate.
 
 use clap::Args;
-use heaptap_trace::{EventSource, Mode, TraceFormat, TraceInfo};
+use heaptap_trace::{Allocation, EventSource, Mode, TraceFormat, TraceInfo};
 use rand::rngs::SysRng;
 use rand::{SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::analysis::joined::{Joined, MergedNames};
 use crate::analysis::thinning::Survivors;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::rewrite::renaming::SameNames;
 use crate::io::rewrite::{InAndOut, Rewrite};
+use crate::io::trace_files::shown;
 
 /// Thin a trace out to a lower sampling rate
 ///
@@ -20,6 +22,10 @@ use crate::io::rewrite::{InAndOut, Rewrite};
 /// promotion and collection. The result is distributed exactly as if the program
 /// had been traced at RATE, so estimates from it are unbiased. Objects get new
 /// numbers.
+///
+/// The traces of a directory, such as the files of a series, become one trace. Where they
+/// have several rates, each sample is kept with the probability RATE / (its own rate).
+/// What was alive when the first of them began is not in it.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap thin --rate 1e-5 big.ctf small.ctf
@@ -48,16 +54,14 @@ fn sampling_rate(text: &str) -> Result<f64, String> {
 
 impl Thin {
     pub(crate) fn run(&self) -> VerbResult {
+        if self.files.input.is_dir() {
+            return self.join();
+        }
         let input = Input::open(&self.files.input)?;
         input.make_repeatable()?;
         let mut reader = input.reader(Mode::Lenient)?;
         if self.rate > reader.info().sample_rate {
-            return Err(Failure::Trouble(format!(
-                "{}: was sampled at a rate of {}, and {} is above that; name a lower rate",
-                input.name(),
-                reader.info().sample_rate,
-                self.rate
-            )));
+            return Err(self.too_high(input.name(), reader.info().sample_rate));
         }
         let format = reader.format().of_copy();
         if format.has_one_domain() {
@@ -66,6 +70,29 @@ impl Thin {
         // An object may be collected in a packet that comes before the
         // one in which another domain allocates it.
         self.thin(&input, &mut *input.in_time_order()?, format)
+    }
+
+    /// Makes one trace of those of a directory: each block is brought from its own rate to the new one.
+    fn join(&self) -> VerbResult {
+        let traces = Joined::survey(&self.files)?;
+        let info = TraceInfo { sample_rate: self.rate, ..traces.info.clone() };
+        let lowest = traces.info.sample_rate;
+        if self.rate > lowest {
+            return Err(self.too_high(&shown(&self.files.input), lowest));
+        }
+        let mut survivors = Survivors { share: 1.0, random: self.random()? };
+        let select = |allocation: &Allocation<'_>, rate: f64| {
+            survivors.share = self.rate / rate;
+            survivors.block(allocation)
+        };
+        traces.write(&self.files, &info, MergedNames::default(), select, |time| time)
+    }
+
+    fn too_high(&self, name: &str, rate: f64) -> Failure {
+        Failure::Trouble(format!(
+            "{name}: was sampled at a rate of {rate}, and {} is above that; name a lower rate",
+            self.rate
+        ))
     }
 
     fn thin(&self, input: &Input, events: &mut dyn EventSource, format: TraceFormat) -> VerbResult {

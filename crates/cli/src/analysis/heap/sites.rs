@@ -12,8 +12,9 @@ use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{Options, Scale};
 
-use super::tracked::{RetainingHolders, TrackedBlocks, taken_without_trace};
+use super::tracked::{RetainingHolders, TrackedBlocks, part_in, taken_without_trace};
 use crate::exit_status::Failure;
+use crate::io::series_files::directory_of;
 
 #[derive(Default)]
 struct SiteSum {
@@ -31,6 +32,15 @@ pub(crate) fn trace_of(
     given: Option<&Path>,
 ) -> Result<PathBuf, Failure> {
     if let Some(given) = given {
+        if given.is_dir() {
+            return part_in(analysis, given).ok_or_else(|| {
+                Failure::Trouble(format!(
+                    "{}: has no part of a series that was being written when the snapshot was \
+                     taken; name a trace",
+                    given.display()
+                ))
+            });
+        }
         return Ok(given.to_owned());
     }
     let Some(name) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
@@ -38,7 +48,14 @@ pub(crate) fn trace_of(
     };
     let named = PathBuf::from(String::from_utf8_lossy(name).into_owned());
     let beside = named.file_name().map(|file| snapshot.with_file_name(file));
-    let found = [Some(named.clone()), beside].into_iter().flatten().find(|path| path.exists());
+    let places = [Some(named.clone()), beside];
+    let found = places.iter().flatten().find(|path| path.exists()).cloned();
+    // The oldest parts of a series, of which it names the first one, are removed.
+    let later = || {
+        let mut places = places.iter().flatten().map(|path| directory_of(path));
+        places.find_map(|directory| part_in(analysis, directory))
+    };
+    let found = found.or_else(later);
     found.ok_or_else(|| {
         Failure::Trouble(format!(
             "{}: its trace {} is not there; name it with --trace",

@@ -13,7 +13,7 @@ use heaptap_report::rows::{Grouping, Sites};
 use heaptap_report::{Frame, Options};
 
 use super::load::load_with_types;
-use super::tracked::{RetainingHolders, TrackedBlocks, taken_without_trace};
+use super::tracked::{RetainingHolders, TrackedBlocks, part_of_snapshot, taken_without_trace};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::trace_files::{InputFile, expand, shown};
@@ -47,8 +47,9 @@ impl HolderOptions {
             }
             return Ok(None);
         };
-        let trace = one_trace(files)?;
         let (analysis, _) = load_with_types(snapshot, &self.types)?;
+        let files = expand(files)?;
+        let trace = part_of_snapshot(&analysis, &files).map_or_else(|| one_trace(&files), Ok)?;
         let Some(own) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
             return Err(taken_without_trace(snapshot));
         };
@@ -61,9 +62,9 @@ impl HolderOptions {
 }
 
 /// The trace, if it is one that can be read twice.
-fn one_trace(files: &[PathBuf]) -> Result<PathBuf, Failure> {
+fn one_trace(files: &[InputFile]) -> Result<PathBuf, Failure> {
     let is_pipe = |path: &Path| path.as_os_str() == "-" || path.exists() && !path.is_file();
-    match &expand(files)?[..] {
+    match files {
         [InputFile { path, .. }] if !is_pipe(path) => Ok(path.clone()),
         [InputFile { path, .. }] => Err(Failure::Trouble(format!(
             "{}: a pipe can be read only once, and --heap reads the trace twice; save it to a file first",

@@ -4,16 +4,24 @@
 //! sizes that come from here are estimates with an error, as in `heaptap report`.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heaptap_graph::{DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderTree, Node};
 use heaptap_heap::MetaKey;
-use heaptap_report::{Aggregator, Frame, Options, Scale};
-use heaptap_trace::{Allocation, EventKind, EventSource, LocationTable, Source, TraceInfo};
+use heaptap_report::figures::units::count;
+use heaptap_report::{Aggregator, EventResolver, Frame, Options, Scale};
+use heaptap_trace::{Allocation, Event, EventKind, EventSource, LocationTable, Source, TraceInfo};
+use rand::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::analysis::aggregate::lifespans_of;
+use crate::analysis::several::TraceSet;
+use crate::analysis::thinning::Survivors;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
+use crate::io::notices::say;
+use crate::io::series_files::{PartOnDisk, directory_of};
+use crate::io::trace_files::{InputFile, shown};
 
 /// Bytes of a word.
 const WORD: u64 = 8;
@@ -36,6 +44,8 @@ pub(crate) struct TrackedBlocks {
     /// The name of the trace.
     pub(crate) trace: String,
     pub(crate) blocks: Vec<TrackedBlock>,
+    /// The rate at which all of these were sampled.
+    rate: f64,
     events: Box<dyn EventSource>,
 }
 
@@ -48,13 +58,12 @@ impl TrackedBlocks {
         mut options: Options,
         remedy: &str,
     ) -> Result<TrackedBlocks, Failure> {
+        if let Some(parts) = kept_parts(analysis, trace) {
+            check_complete(analysis)?;
+            return TrackedBlocks::of_series(analysis, &parts, options);
+        }
         let input = Input::open(trace)?;
-        let refuse = |why: &str| {
-            Failure::Trouble(format!(
-                "{}: not the trace that was being written when the snapshot was taken: {why}; {remedy}",
-                input.name()
-            ))
-        };
+        let refuse = |why: &str| other_trace(input.name(), why, remedy);
         let mut events = input.in_file_order()?;
         check_origin(analysis, events.info()).map_err(refuse)?;
         check_complete(analysis)?;
@@ -62,31 +71,50 @@ impl TrackedBlocks {
             options.lifespans = Some(lifespans);
             events = input.in_file_order()?;
         }
-        let (mut resolver, _) = Aggregator::new(events.info(), options).split();
-        let mut wanted: HashMap<u64, u32> =
-            analysis.graph.tracked().iter().map(|&(block, id)| (id, block)).collect();
-        let (mut blocks, mut found, mut of_other_sizes) = (Vec::new(), 0, 0);
+        let rate = events.info().sample_rate;
+        let mut search = Search::new(analysis, events.info(), options);
         input.each_event(&mut *events, |event, table| {
-            if let EventKind::Alloc(allocation) = &event.kind
-                && let Some(block) = wanted.remove(&allocation.id)
-            {
-                found += 1;
-                of_other_sizes += usize::from(!is_as_long(&analysis.graph, block, allocation));
-                // Nobody counts by path here: paths that are dropped need not be moved.
-                let _ = resolver.make_room(event);
-                let resolved = resolver.resolve(event, table);
-                let (id, samples, time) = (allocation.id, allocation.samples, event.time);
-                let one = |frame| TrackedBlock { block, id, frame, samples, time };
-                blocks.extend(resolver.row_frame(&resolved).map(one));
-            }
+            search.event(event, table, rate);
             Ok(())
         })?;
         input.end_progress();
-        // Few programs cut blocks, and few of their blocks.
-        if of_other_sizes > found / 100 {
+        if search.has_other_sizes() {
             return Err(refuse("its blocks have other sizes"));
         }
-        Ok(TrackedBlocks { trace: input.name().to_owned(), blocks, events })
+        let blocks = search.at_rate(rate);
+        Ok(TrackedBlocks { trace: input.name().to_owned(), blocks, rate, events })
+    }
+
+    /// The same where the trace was a part of a series: a block may have been allocated in an earlier
+    /// part. `parts`: those up to the one that was being written.
+    fn of_series(
+        analysis: &HeapAnalysis,
+        parts: &[InputFile],
+        mut options: Options,
+    ) -> Result<TrackedBlocks, Failure> {
+        let traces = TraceSet::survey(parts)?;
+        let name = shown(parts.last().map_or(Path::new(""), |part| &part.path));
+        let span = options.selection.lifetime;
+        if !span.is_all() {
+            options.lifespans = Some(traces.lifespans(span, &name)?);
+        }
+        let mut search = Search::new(analysis, traces.info(), options);
+        let merged = traces.each_event(|event, table, rate| {
+            search.event(event, table, rate);
+            Ok(())
+        })?;
+        if search.has_other_sizes() {
+            return Err(other_trace(&name, "its blocks have other sizes", "name another one"));
+        }
+        if let missing @ 1.. = search.wanted.len() as u64 {
+            say(&format!(
+                "{name}: {} of the snapshot in no part of the series that is kept: sizes lack them",
+                count(missing, "sampled block is", "sampled blocks are")
+            ));
+        }
+        let rate = search.lowest_rate().unwrap_or(traces.info().sample_rate);
+        let blocks = search.at_rate(rate);
+        Ok(TrackedBlocks { trace: name, blocks, rate, events: Box::new(merged) })
     }
 
     pub(crate) fn info(&self) -> &TraceInfo {
@@ -100,8 +128,106 @@ impl TrackedBlocks {
     /// What a sample stands for.
     pub(crate) fn scale(&self) -> Scale {
         let info = self.info();
-        Scale::new(info.sample_rate, f64::from(info.word_size) / 8.0)
+        Scale::new(self.rate, f64::from(info.word_size) / 8.0)
     }
+}
+
+/// The search for the blocks of a snapshot in a trace.
+struct Search<'a> {
+    graph: &'a HeapGraph,
+    resolver: EventResolver,
+    /// The blocks that were not found yet, by their ids.
+    wanted: HashMap<u64, u32>,
+    /// Each with the rate at which it was sampled.
+    blocks: Vec<(TrackedBlock, f64)>,
+    found: u64,
+    of_other_sizes: u64,
+}
+
+impl<'a> Search<'a> {
+    fn new(analysis: &'a HeapAnalysis, info: &TraceInfo, options: Options) -> Search<'a> {
+        let (resolver, _) = Aggregator::new(info, options).split();
+        let wanted = analysis.graph.tracked().iter().map(|&(block, id)| (id, block)).collect();
+        let (blocks, graph) = (Vec::new(), &analysis.graph);
+        Search { graph, resolver, wanted, blocks, found: 0, of_other_sizes: 0 }
+    }
+
+    fn event(&mut self, event: &Event<'_>, table: &LocationTable, rate: f64) {
+        if let EventKind::Alloc(allocation) = &event.kind
+            && let Some(block) = self.wanted.remove(&allocation.id)
+        {
+            self.found += 1;
+            self.of_other_sizes += u64::from(!is_as_long(self.graph, block, allocation));
+            // Nobody counts by path here: paths that are dropped need not be moved.
+            let _ = self.resolver.make_room(event);
+            let resolved = self.resolver.resolve(event, table);
+            let (id, samples, time) = (allocation.id, allocation.samples, event.time);
+            let one = |frame| (TrackedBlock { block, id, frame, samples, time }, rate);
+            self.blocks.extend(self.resolver.row_frame(&resolved).map(one));
+        }
+    }
+
+    /// Few programs cut blocks, and few of their blocks.
+    fn has_other_sizes(&self) -> bool {
+        self.of_other_sizes > self.found / 100
+    }
+
+    fn lowest_rate(&self) -> Option<f64> {
+        self.blocks.iter().map(|&(_, rate)| rate).reduce(f64::min)
+    }
+
+    /// The blocks as if all had been sampled at this rate, which is the lowest: of others, samples are
+    /// kept with the same probability, and always the same ones.
+    fn at_rate(self, rate: f64) -> Vec<TrackedBlock> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut blocks = Vec::with_capacity(self.blocks.len());
+        for (mut block, own) in self.blocks {
+            let mut survivors = Survivors { share: rate / own, random };
+            block.samples = survivors.of(block.samples);
+            random = survivors.random;
+            if block.samples > 0 {
+                blocks.push(block);
+            }
+        }
+        blocks
+    }
+}
+
+fn other_trace(name: &str, why: &str, remedy: &str) -> Failure {
+    Failure::Trouble(format!(
+        "{name}: not the trace that was being written when the snapshot was taken: {why}; {remedy}"
+    ))
+}
+
+/// The parts of the series of this trace up to the one that was being written when the snapshot was
+/// taken, without a gap; `None` if that is not there, or if the trace is in no series.
+fn kept_parts(analysis: &HeapAnalysis, trace: &Path) -> Option<Vec<InputFile>> {
+    let own = PartOnDisk::of(trace)?;
+    let mut parts = PartOnDisk::all_in(directory_of(trace));
+    parts.retain(|part| part.head.series == own.head.series);
+    let last = parts.iter().find(|part| was_written(analysis, part))?.head.part;
+    parts.retain(|part| part.head.part <= last);
+    parts.sort_by_key(|part| part.head.part);
+    let follows = |pair: &[PartOnDisk]| pair[0].head.part + 1 == pair[1].head.part;
+    let first = parts.windows(2).rposition(|pair| !follows(pair)).map_or(0, |at| at + 1);
+    let file = |part: PartOnDisk| InputFile { path: part.trace, found: true };
+    Some(parts.into_iter().skip(first).map(file).collect())
+}
+
+/// The part of a series that was being written when the snapshot was taken, if it is among these files.
+pub(crate) fn part_of_snapshot(analysis: &HeapAnalysis, files: &[InputFile]) -> Option<PathBuf> {
+    let mut parts = files.iter().filter_map(|file| PartOnDisk::of(&file.path));
+    parts.find(|part| was_written(analysis, part)).map(|part| part.trace)
+}
+
+/// The same among the files of a directory.
+pub(crate) fn part_in(analysis: &HeapAnalysis, directory: &Path) -> Option<PathBuf> {
+    let parts = PartOnDisk::all_in(directory);
+    parts.into_iter().find(|part| was_written(analysis, part)).map(|part| part.trace)
+}
+
+fn was_written(analysis: &HeapAnalysis, part: &PartOnDisk) -> bool {
+    analysis.graph.facts().number(MetaKey::TRACE_START) == Some(part.head.start_time)
 }
 
 /// Whether a block of the snapshot has the length of an allocation. Memory outside the heap is tracked through the custom

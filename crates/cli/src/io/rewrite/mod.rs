@@ -7,7 +7,7 @@
 
 mod copy;
 pub(crate) mod renaming;
-mod renumber;
+pub(crate) mod renumber;
 mod writing;
 
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ use crate::io::rewrite::writing::Rewriting;
 /// The two traces of a verb that writes one again.
 #[derive(Args)]
 pub(crate) struct InAndOut {
-    /// The trace to read, or `-` for standard input
-    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
+    /// The trace to read, a directory of traces that become one, or `-` for standard input
+    #[arg(value_name = "IN", value_hint = ValueHint::AnyPath)]
     pub(crate) input: PathBuf,
 
     /// The trace to write, or `-` for standard output; may be IN

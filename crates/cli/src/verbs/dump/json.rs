@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable};
+use heaptap_trace::{Allocation, Code, EventKind, LOST_FRAME, LocationTable};
 
 use crate::text::json;
 
-use super::lines::EventLines;
+use super::lines::{EventLines, ReadEvent};
 use super::stack::StackText;
 
 pub(super) struct JsonLines;
@@ -15,10 +15,9 @@ impl EventLines for JsonLines {
     fn write(
         out: &mut impl Write,
         stack: &mut StackText,
-        time: i64,
-        event: &Event<'_>,
-        table: &LocationTable,
+        read: &ReadEvent<'_, '_>,
     ) -> io::Result<()> {
+        let &ReadEvent { time, event, table, rate } = read;
         let (kind, id) = match event.kind {
             EventKind::Alloc(allocation) => ("alloc", allocation.id),
             EventKind::Promote(id) => ("promote", id),
@@ -43,6 +42,9 @@ impl EventLines for JsonLines {
             )?;
             stack.write(out, backtrace.frames, table)?;
             out.write_all(b"]")?;
+            if let Some(rate) = rate {
+                write!(out, ",\"sample_rate\":{rate}")?;
+            }
         }
         out.write_all(b"}\n")
     }

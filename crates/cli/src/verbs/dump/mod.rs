@@ -6,20 +6,24 @@ mod snapshot;
 mod stack;
 mod text;
 
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write, stdout};
+use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::{EventSource, FileKind};
+use heaptap_trace::{Event, EventSource, FileKind, LocationTable};
 
+use crate::analysis::several::TraceSet;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
 use crate::io::newest::one_or_newest;
 use crate::io::output::raw_stdout;
+use crate::io::trace_files::expand;
 
 use json::JsonLines;
-use lines::EventLines;
+use lines::{EventLines, ReadEvent};
 use stack::StackText;
 use text::TextLines;
 
@@ -30,12 +34,13 @@ use text::TextLines;
     "  heaptap dump trace.ctf | less -S
   heaptap dump trace.ctf | grep -c ' alloc '
   heaptap dump --merge par.ctf              domains in the order of time
+  heaptap dump traces                       all files of a series as one trace
   heaptap dump --json trace.ctf | jq 'select(.length > 1000)'"
 ))]
 pub(crate) struct Dump {
-    /// The trace or heap snapshot, or `-` for standard input [default: the newest trace in this
+    /// The trace, directory of traces or heap snapshot, or `-` for standard input [default: the newest trace in this
     /// directory]
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     file: Option<PathBuf>,
 
     /// Print JSON objects, one a line
@@ -73,6 +78,11 @@ With --json each line is an object with the fields event ("alloc", "promote" or
 source, depth, common and frames: a list of {"code": "0x…" or null if lost,
 "locations": [{"definition", "file", "line", "start", "end"} …]}.
 
+The traces of a directory are one, in the order of time, with ids that a block keeps
+in all files of a series. What was alive when the first file begins comes first, with
+the times of its births, which are negative, and each with its promotion behind it. An allocation then has a field
+sample_rate in JSON: that of its block.
+
 The lines of a heap snapshot begin with what they describe:
 
   meta KEY VALUE
@@ -94,7 +104,11 @@ or host KIND INDEX. Texts are escaped as above; an empty one is `-`."#;
 
 impl Dump {
     pub(crate) fn run(&self) -> VerbResult {
-        let mut input = Input::open(&one_or_newest(self.file.as_deref())?)?;
+        let file = one_or_newest(self.file.as_deref())?;
+        if file.is_dir() {
+            return self.dump_directory(file);
+        }
+        let mut input = Input::open(&file)?;
         if !stdout_is_file() {
             // On a terminal or under a pager, a bar would disturb the output.
             input = input.quietly();
@@ -112,6 +126,19 @@ impl Dump {
         self.dump(&input, &mut *events)
     }
 
+    fn dump_directory(&self, directory: PathBuf) -> VerbResult {
+        let files = expand(&[directory])?;
+        // On a terminal or under a pager, a bar would disturb the output.
+        let traces = if stdout_is_file() {
+            TraceSet::survey(&files)
+        } else {
+            TraceSet::survey_quietly(&files)
+        }?;
+        let print = if self.json { print_merged::<JsonLines> } else { print_merged::<TextLines> };
+        print(&traces)?;
+        Ok(traces.into_findings().report())
+    }
+
     fn dump(&self, input: &Input, events: &mut dyn EventSource) -> VerbResult {
         let print = if self.json { print_all::<JsonLines> } else { print_all::<TextLines> };
         let mut lives = print(input, events)?;
@@ -120,18 +147,58 @@ impl Dump {
 }
 
 fn print_all<L: EventLines>(input: &Input, events: &mut dyn EventSource) -> Result<Lives, Failure> {
-    let (start, mut stack) = (events.info().start_time, StackText::new(L::put_frame));
+    let mut printer = Printer::<L>::new(events.info().start_time)?;
     let mut lives = Lives::new(Lives::MEMORY);
-    let unwritten = |error: io::Error| Failure::writing("standard output", &error);
-    let mut out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);
     input.each_event(events, |event, table| {
         lives.event(event);
-        // Only a damaged trace has events before its start. Both are below 2⁶³.
-        let time = event.time as i64 - start as i64;
-        L::write(&mut out, &mut stack, time, event, table).map_err(unwritten)
+        printer.print(event, table, None)
     })?;
-    out.flush().map_err(unwritten)?;
+    printer.end()?;
     Ok(lives)
+}
+
+fn print_merged<L: EventLines>(traces: &TraceSet) -> Result<(), Failure> {
+    let mut printer = Printer::<L>::new(traces.info().start_time)?;
+    traces.each_event(|event, table, rate| printer.print(event, table, Some(rate)))?;
+    printer.end()
+}
+
+/// Events on standard output.
+struct Printer<L> {
+    start: u64,
+    stack: StackText,
+    out: BufWriter<File>,
+    format: PhantomData<L>,
+}
+
+impl<L: EventLines> Printer<L> {
+    /// `start`: when the trace begins.
+    fn new(start: u64) -> Result<Printer<L>, Failure> {
+        let out =
+            BufWriter::with_capacity(1 << 18, raw_stdout().map_err(|error| unwritten(&error))?);
+        Ok(Printer { start, stack: StackText::new(L::put_frame), out, format: PhantomData })
+    }
+
+    fn print(
+        &mut self,
+        event: &Event<'_>,
+        table: &LocationTable,
+        rate: Option<f64>,
+    ) -> Result<(), Failure> {
+        // Events before the start are of a series whose first files are gone, or of a damaged
+        // trace. Both are below 2⁶³.
+        let time = event.time as i64 - self.start as i64;
+        let read = ReadEvent { time, event, table, rate };
+        L::write(&mut self.out, &mut self.stack, &read).map_err(|error| unwritten(&error))
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|error| unwritten(&error))
+    }
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::writing("standard output", error)
 }
 
 fn stdout_is_file() -> bool {

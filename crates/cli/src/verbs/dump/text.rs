@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable};
+use heaptap_trace::{Allocation, Code, EventKind, LOST_FRAME, LocationTable};
 
 use crate::text::escape;
 
-use super::lines::EventLines;
+use super::lines::{EventLines, ReadEvent};
 use super::stack::StackText;
 
 pub(super) struct TextLines;
@@ -15,10 +15,9 @@ impl EventLines for TextLines {
     fn write(
         out: &mut impl Write,
         stack: &mut StackText,
-        time: i64,
-        event: &Event<'_>,
-        table: &LocationTable,
+        read: &ReadEvent<'_, '_>,
     ) -> io::Result<()> {
+        let &ReadEvent { time, event, table, .. } = read;
         let domain = event.domain;
         match event.kind {
             EventKind::Alloc(allocation) => {
