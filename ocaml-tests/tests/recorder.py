@@ -55,6 +55,9 @@ def is_recording(bench, reason, directory="r.recording-1", seconds=1.0):
         equal(part.stat().st_mode & 0o777, 0o600, f"mode of {part.name}")
         expect(Path(f"{part}.series").exists(), f"{part.name} has no sidecar")
     equal((bench.directory / directory).stat().st_mode & 0o777, 0o700, "mode of the directory")
+    checked = subprocess.run([bench.heaptap, "check", bench.directory / directory], capture_output=True, text=True)
+    expect(checked.returncode == 0, checked.stdout + checked.stderr)
+    expect(f" {len(found) - 1} boundar" in checked.stdout and "not compared" not in checked.stdout, checked.stdout)
     report = question(bench, "report --top 0", bench.directory / directory)
     covered = report["duration_us"] / 1e6 if "duration_us" in report else report["totals"]["duration_us"] / 1e6
     expect(covered >= 0.9 * seconds, f"{covered} s are covered")
@@ -231,7 +234,11 @@ def a_recorder_that_is_started_and_stopped(bench):
             time.sleep(SECONDS)
             ask(bench, program.pid)
             is_recording(bench, "asked", f"r.recording-{turn}")
-            subprocess.run([bench.heaptap, "stop", str(program.pid)], check=True, capture_output=True)
+            top = subprocess.run([bench.heaptap, "top", "--once", str(program.pid)], capture_output=True, text=True)
+            expect("keeps its trace in memory" in top.stderr and f"`heaptap recorder {program.pid}`" in top.stderr, top.stderr)
+            written = sum(path.stat().st_size for path in (bench.directory / f"r.recording-{turn}").iterdir())
+            stopped = subprocess.check_output([bench.heaptap, "stop", str(program.pid)], text=True)
+            expect("kept in memory, " in stopped and " of recordings written" in stopped, f"{stopped}, and {written} bytes are there")
             _, refused = ask(bench, program.pid, code=2)
             expect("not traced" in refused, f"said {refused!r}")
         # Nothing of the recorder is left.

@@ -4,11 +4,12 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_client::{FileIdentity, NamedWriter, Process, WriterWatch, origin};
+use heaptap_client::{FileIdentity, NamedWriter, NoTrace, Process, WriterWatch, origin};
 use heaptap_trace::TraceOrigin;
 
 use crate::exit_status::Failure;
 use crate::io::live_trace::LiveTrace;
+use crate::io::running::is_recording;
 use crate::io::series_files::{first_part_in, first_part_of_series};
 use crate::io::trace_files::shown;
 
@@ -39,7 +40,15 @@ impl LiveTarget {
             ))
         })?;
         let trace = process.trace();
-        let path = trace.map_err(|none| Failure::Trouble(format!("process {pid}: {none}")))?;
+        let path = trace.map_err(|none| {
+            if matches!(none, NoTrace::None) && is_recording(process) {
+                return Failure::Trouble(format!(
+                    "process {pid}: it keeps its trace in memory, and there is no file to follow; \
+                     `heaptap recorder {pid}` writes what it has, for `heaptap report`"
+                ));
+            }
+            Failure::Trouble(format!("process {pid}: {none}"))
+        })?;
         Ok(LiveTarget { path, writer: Some(process) })
     }
 

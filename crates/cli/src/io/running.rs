@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use heaptap_client::{AskError, NotFound, Process};
 use heaptap_control::words::Words;
-use heaptap_control::{Command, MAX_WAIT_SECONDS, Stopped, seconds};
+use heaptap_control::{Command, MAX_WAIT_SECONDS, Status, Stopped, seconds};
 use heaptap_report::figures::units::{bytes, count};
 use heaptap_settings::RATE;
 
@@ -50,6 +50,12 @@ pub(crate) fn ask<A: for<'a> From<Words<'a>>>(
     })
 }
 
+/// Whether it keeps its trace in memory, as far as it says so.
+pub(crate) fn is_recording(process: Process) -> bool {
+    let status: Result<Status, _> = process.ask(&Command::Status, || {});
+    status.is_ok_and(|status| status.state == "recording")
+}
+
 /// An absolute name: the program may be in another directory.
 pub(crate) fn absolute(file: &Path) -> Result<PathBuf, Failure> {
     if matches!(file.as_os_str().as_encoded_bytes(), b"" | b"-") {
@@ -81,15 +87,17 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
 }
 
-/// The line of a trace that has ended.
-pub(crate) fn summary(stopped: &Stopped) -> String {
+/// The line of a trace that has ended. `recorded`: it was kept in memory, and has the bytes that were
+/// written when somebody asked.
+pub(crate) fn summary(stopped: &Stopped, recorded: bool) -> String {
     let Stopped { file, bytes: size, samples, lost, words } = stopped;
-    let mut text = format!(
-        "{}: {}, {} of file",
-        escape::path(file),
-        count(*samples, "sampled word", "sampled words"),
-        bytes(*size as f64)
-    );
+    let size = match (recorded, *size) {
+        (false, size) => format!("{} of file", bytes(size as f64)),
+        (true, 0) => "kept in memory, nothing of it was written".to_owned(),
+        (true, size) => format!("kept in memory, {} of recordings written", bytes(size as f64)),
+    };
+    let samples = count(*samples, "sampled word", "sampled words");
+    let mut text = format!("{}: {samples}, {size}", escape::path(file));
     if *words > 0 {
         let allocated = bytes(*words as f64 * 8.0);
         text += &format!("; the program has allocated {allocated} meanwhile");
@@ -108,11 +116,13 @@ mod tests {
     #[test]
     fn the_summary_names_what_was_lost() {
         let all = Stopped { file: "/t/a".into(), bytes: 2048, samples: 12, lost: 1, words: 1280 };
-        let text = summary(&all);
+        let text = summary(&all, false);
         let expected = "/t/a: 12 sampled words, 2.0 KiB of file; the program has allocated 10.0 KiB \
                         meanwhile; 1 block lost, since the writer fell behind\n";
         assert_eq!(text, expected);
-        let plain = summary(&Stopped { lost: 0, words: 0, ..all });
+        let plain = summary(&Stopped { lost: 0, words: 0, ..all.clone() }, false);
         assert!(plain.ends_with("2.0 KiB of file\n"), "{plain}");
+        let kept = summary(&Stopped { lost: 0, words: 0, ..all }, true);
+        assert!(kept.ends_with("kept in memory, 2.0 KiB of recordings written\n"), "{kept}");
     }
 }

@@ -38,8 +38,9 @@ impl Stop {
     pub(crate) fn run(&self) -> VerbResult {
         let process = running::find(&self.pid)?;
         let command = Command::Stop(StopRequest { wait: Some(self.timeout) });
+        let recorded = running::is_recording(process);
         let stopped = running::ask(process, &command, "the trace was not ended")?;
-        print(running::summary(&stopped).as_bytes())?;
+        print(running::summary(&stopped, recorded).as_bytes())?;
         Ok(Verdict::Sound)
     }
 }

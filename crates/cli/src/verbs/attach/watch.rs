@@ -88,10 +88,10 @@ impl Watch {
         let pid = self.process.pid();
         let command = Command::Stop(StopRequest { wait: Some(self.timeout) });
         match self.process.ask::<Stopped>(&command, || {}) {
-            Ok(stopped) => print_summary(&running::summary(&Stopped {
-                file: self.place.here(&stopped.file),
-                ..stopped
-            })),
+            Ok(stopped) => print_summary(&running::summary(
+                &Stopped { file: self.place.here(&stopped.file), ..stopped },
+                false,
+            )),
             // It has ended in this very moment.
             Err(AskError::Ended | AskError::NotListening | AskError::Unanswered(_))
                 if !self.process.is_running() =>
