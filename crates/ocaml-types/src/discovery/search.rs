@@ -17,6 +17,7 @@ use crate::program::{Digest, digests_at, open_regular, own_digest};
 /// How long a search may take, and how much it may look at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
+    /// Of the processor. It may take four times as long: on a busy machine it gets little of it, and a disk is slow.
     pub(crate) time: Duration,
     pub(crate) directories: usize,
     pub(crate) entries: usize,
@@ -50,7 +51,8 @@ pub(crate) struct Search<'a> {
     /// The units that are looked for; all if it is `None`.
     wanted: Option<&'a BTreeSet<String>>,
     limits: Limits,
-    deadline: Instant,
+    /// When it began, by the clock and by what the thread had computed.
+    started: (Instant, Duration),
     /// Directories by device and number, and whether all below them was wanted.
     seen: HashSet<(u64, u64, bool)>,
     entries: usize,
@@ -74,7 +76,7 @@ impl<'a> Search<'a> {
             around,
             wanted,
             limits,
-            deadline: Instant::now() + limits.time,
+            started: (Instant::now(), computed()),
             seen: HashSet::new(),
             entries: 0,
             units: BTreeMap::new(),
@@ -130,9 +132,12 @@ impl<'a> Search<'a> {
     }
 
     fn is_over(&mut self) -> bool {
-        let Limits { directories, entries, .. } = self.limits;
-        // The clock is asked now and then.
-        let is_late = self.entries.is_multiple_of(64) && Instant::now() > self.deadline;
+        const BUSY: u32 = 4;
+        let Limits { time, directories, entries } = self.limits;
+        let (start, before) = self.started;
+        // The clocks are asked now and then.
+        let is_late = self.entries.is_multiple_of(64)
+            && (start.elapsed() > time * BUSY || computed().saturating_sub(before) > time);
         self.is_cut_short |= is_late || self.seen.len() > directories || self.entries > entries;
         self.is_cut_short
     }
@@ -183,6 +188,13 @@ impl<'a> Search<'a> {
             files.modified = files.modified.max(metadata.modified().ok());
         }
     }
+}
+
+/// How long this thread has computed.
+fn computed() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
 }
 
 /// A kind of file of the compiler.
