@@ -190,11 +190,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// How long this thread has computed.
+/// How long this thread has computed (`Documentation/scheduler/sched-stats.rst` of Linux); nothing where the
+/// kernel does not say.
 fn computed() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
-    Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// A kind of file of the compiler.

@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn lists_with_references_are_read() {
         // `let a = "a" in [ ("a", Some a); (a, None) ]`, as OCaml 4.13.1 writes it with `a` shared.
-        let bytes = marshalled(b"\xa0\xa0\x21a\x90\x04\x02\xa0\xa0\x04\x05\x40\x40");
+        let bytes = marshalled(b"\xa0\xa0\x21a\x90\x04\x02\xa0\xa0\x04\x04\x40\x40");
         let value = Marshalled::read(&bytes).unwrap();
         let list = value.list(value.root()).unwrap();
         assert_eq!(list.len(), 2);
@@ -235,7 +235,7 @@ mod tests {
         let value = Marshalled::read(&bytes).unwrap();
         assert!(value.list(value.root()).is_none());
         // All prefixes of a value.
-        let whole = marshalled(b"\xa0\xa0\x21a\x90\x04\x02\xa0\xa0\x04\x05\x40\x40");
+        let whole = marshalled(b"\xa0\xa0\x21a\x90\x04\x02\xa0\xa0\x04\x04\x40\x40");
         for end in 0..whole.len() {
             assert!(Marshalled::read(&whole[..end]).is_none());
         }
