@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::readable;
 use super::search::{Search, UnitFiles};
+use super::unit_names::readable;
 use crate::program::{LinkedUnit, LinkedUnits};
 
 /// Clocks and copies are this exact.

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::search::interface_digest;
 use super::surroundings::Surroundings;
+use super::unit_names::unit_of_stem;
 use crate::process;
 use crate::program::{LinkedUnits, open_regular};
 use crate::script::OcamlVersion;
@@ -172,7 +173,5 @@ pub(crate) fn own_units(compiler: &Compiler) -> BTreeSet<String> {
     let entries = below.iter().flat_map(|name| fs::read_dir(compiler.library.join(name)));
     let files = entries.flatten().flatten().map(|entry| PathBuf::from(entry.file_name()));
     let interfaces = files.filter(|file| file.extension() == Some(OsStr::new("cmi")));
-    interfaces
-        .filter_map(|file| Some(super::search::unit_of_stem(file.file_stem()?.to_str()?)))
-        .collect()
+    interfaces.filter_map(|file| Some(unit_of_stem(file.file_stem()?.to_str()?))).collect()
 }

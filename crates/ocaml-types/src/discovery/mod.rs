@@ -4,6 +4,7 @@
 //! - `compilers`: the program's compiler among those that are installed.
 //! - `places`: where files of units may be.
 //! - `search`: looking there, within limits.
+//! - `unit_names`: units, their files and what snapshots call them.
 //! - `choice`: which of the files of a unit are the program's.
 //!
 //! Paths come from the snapshot and the program's file, which are hostile. They lead to reading
@@ -14,6 +15,7 @@ mod compilers;
 mod places;
 mod search;
 mod surroundings;
+mod unit_names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,6 +28,7 @@ pub(crate) use compilers::Compiler;
 use places::Places;
 use search::{Limits, Search};
 pub use surroundings::Surroundings;
+pub(crate) use unit_names::readable;
 
 use crate::compiler::TypesError;
 use crate::program::ProgramFile;
@@ -52,25 +55,6 @@ pub(crate) struct Discovered {
     pub(crate) packages: Vec<PathBuf>,
     /// What a person should know.
     pub(crate) notes: Vec<String>,
-}
-
-/// The module's name in snapshots: `Stdlib.Map` for `Stdlib__Map`.
-pub(crate) fn readable(unit: &str) -> String {
-    let mut name = String::with_capacity(unit.len());
-    let mut rest = unit;
-    while let Some(first) = rest.chars().next() {
-        match rest.strip_prefix("__").filter(|after| !name.is_empty() && !after.is_empty()) {
-            Some(after) => {
-                name.push('.');
-                rest = after;
-            }
-            None => {
-                name.push(first);
-                rest = rest.get(first.len_utf8()..).unwrap_or_default();
-            }
-        }
-    }
-    name
 }
 
 /// Looks for the files of a program's units. `ocaml`: the compiler's toplevel, if it is known.

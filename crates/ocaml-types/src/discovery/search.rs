@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::surroundings::Surroundings;
+use super::unit_names::unit_of_stem;
 use crate::program::{Digest, digests_at, open_regular, own_digest};
 
 /// How long a search may take, and how much it may look at.
@@ -204,15 +205,6 @@ enum Kind {
     Interface,
     Types,
     Code,
-}
-
-/// The unit that a file describes, by its name.
-pub(crate) fn unit_of_stem(stem: &str) -> String {
-    let mut name = stem.to_owned();
-    if let Some(first) = name.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    name
 }
 
 /// `.main.eobjs`, `.store.objs`.
