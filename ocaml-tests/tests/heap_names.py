@@ -17,7 +17,7 @@ type entry = { key : int; text : string }
 let table : (int, entry) Hashtbl.t = Hashtbl.create 16
 let fill n = for i = 1 to n do Hashtbl.replace table i { key = i; text = String.make 50 'x' } done
 """
-HIDDEN = "type t\nval fill : int -> unit\n"
+HIDDEN = "val fill : int -> unit\n"
 MAIN = "let () = %s.fill 20000\n"
 
 

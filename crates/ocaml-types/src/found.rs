@@ -57,7 +57,7 @@ pub(crate) fn find_types(
     ocaml: Option<&Path>,
     around: &Surroundings,
 ) -> Result<FoundTypes, TypesError> {
-    let Discovered { compiler, units, packages, notes } = discover(program, ocaml, around)?;
+    let Discovered { compiler, units, packages, mut notes } = discover(program, ocaml, around)?;
     let files: Vec<PathBuf> = units.values().flat_map(files).cloned().collect();
     let run = CompilerRun {
         files: TypeFiles::Files(&files),
@@ -73,6 +73,13 @@ pub(crate) fn find_types(
         is_cached,
         ..summary(program, &types, &units, &packages)
     };
+    if !files.without_files.is_empty() {
+        notes.push(
+            "for modules without files, name the directory of their build by --types DIRECTORY, or ask from \
+             within the project"
+                .to_owned(),
+        );
+    }
     Ok(FoundTypes { types, files, notes })
 }
 

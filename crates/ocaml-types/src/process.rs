@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn a_program_that_only_computes_is_killed() {
         let mut command = Command::new("sh");
-        let said = output(command.args(["-c", "while :; do :; done"]), Some(Duration::from_secs(1)));
+        let said =
+            output(command.args(["-c", "while :; do :; done"]), Some(Duration::from_secs(1)));
         assert_eq!(said.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -76,6 +76,8 @@ pub(crate) struct Expected<'a> {
     pub(crate) built: Option<SystemTime>,
     /// Whether the program's file is not the one that the snapshot was taken of.
     pub(crate) is_rebuilt: bool,
+    /// Directories of packages.
+    pub(crate) packages: &'a [PathBuf],
 }
 
 /// The files that were chosen, and what was not.
@@ -147,6 +149,11 @@ impl Expected<'_> {
             for place in &search.places {
                 let Some(files) = places.get(place) else { continue };
                 let Some(fit) = self.fit(files, expected) else { continue };
+                // Main modules of any program may have the same, empty interface.
+                let is_installed = Origin::of(place, self.packages) == Origin::Package;
+                if fit == Fit::OtherCode && is_installed {
+                    continue;
+                }
                 if best.is_none_or(|(other, _, _)| fit > other) {
                     best = Some((fit, place, files));
                 }
@@ -155,7 +162,8 @@ impl Expected<'_> {
                 let is_shown = self.modules.contains(readable(unit).as_str());
                 let has_files =
                     |files: &UnitFiles| files.types.is_some() || files.interface.is_some();
-                let other = places.iter().find(|(_, files)| has_files(files));
+                let is_own = |place: &Path| Origin::of(place, self.packages) != Origin::Package;
+                let other = places.iter().find(|(place, files)| has_files(files) && is_own(place));
                 let other =
                     other.filter(|_| is_shown).map(|(place, _)| (unit.clone(), place.clone()));
                 build.other_builds.extend(other);
@@ -211,7 +219,7 @@ mod tests {
     const NOW: SystemTime = SystemTime::UNIX_EPOCH;
 
     fn expected<'a>(units: &'a LinkedUnits, modules: &'a BTreeSet<&'a str>) -> Expected<'a> {
-        Expected { units, modules, built: Some(NOW + SLACK), is_rebuilt: false }
+        Expected { units, modules, built: Some(NOW + SLACK), is_rebuilt: false, packages: &[] }
     }
 
     fn files(interface: u8, code: Option<u8>, has_types: bool) -> UnitFiles {

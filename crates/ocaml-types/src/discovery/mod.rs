@@ -90,6 +90,7 @@ pub(crate) fn discover(
         modules: program.modules,
         built: file.modified.or(program.taken),
         is_rebuilt,
+        packages: &packages,
     };
     places.search(&mut search, &|search| expected.are_found(search, &own));
     let build = expected.choose(&search, &own);
