@@ -56,7 +56,7 @@ def heap(bench, *options, name="names.heap", where="elsewhere", env=(), verb="he
     """The figures, asked for from a directory that has nothing to do with the program."""
     (bench.directory / where).mkdir(exist_ok=True)
     result = bench.run(bench.heaptap, verb, bench.path(name), *options, "--json", "-n", 0,
-                       env={**environment(bench), **dict(env)}, under=("env", "-C", bench.path(where)))
+                       env={**environment(bench), **dict(env)}, under=("/usr/bin/env", "-C", bench.path(where)))
     return json.loads(result.out)
 
 

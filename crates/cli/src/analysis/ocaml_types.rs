@@ -111,7 +111,7 @@ impl TypeOptions {
                 NamedTypes { summary: Some(summary), files }
             }
             Err(error) => {
-                let files = Some(TypeFiles::none(error.to_string()));
+                let files = Some(TypeFiles::none(&error.to_string()));
                 NamedTypes { summary: None, files }
             }
         }

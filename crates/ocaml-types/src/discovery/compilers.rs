@@ -122,7 +122,7 @@ fn fit(compiler: &Compiler, version: &str, units: &LinkedUnits) -> Option<Fit> {
 
 /// Toplevels that may be run, those on the `PATH` first.
 fn candidates(around: &Surroundings) -> Vec<PathBuf> {
-    let switches = around.opam.iter().flat_map(|opam| fs::read_dir(opam)).flatten().flatten();
+    let switches = around.opam.iter().flat_map(fs::read_dir).flatten().flatten();
     let mut switches: Vec<_> = switches.map(|switch| switch.path().join("bin")).collect();
     switches.sort();
     let usual = ["/usr/local/bin", "/usr/bin"].map(PathBuf::from);
@@ -130,7 +130,7 @@ fn candidates(around: &Surroundings) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     let trusted = |ocaml: PathBuf| {
         let directory = fs::metadata(ocaml.parent()?).ok()?;
-        let metadata = fs::metadata(&ocaml).ok().filter(|metadata| metadata.is_file())?;
+        let metadata = fs::metadata(&ocaml).ok().filter(fs::Metadata::is_file)?;
         let is_trusted = around.trusts(&directory) && around.trusts(&metadata);
         let real = fs::canonicalize(&ocaml).ok()?;
         (is_trusted && seen.insert(real)).then_some(ocaml)

@@ -94,9 +94,9 @@ pub(crate) fn discover(
     };
     places.search(&mut search, &|search| expected.are_found(search, &own));
     let build = expected.choose(&search, &own);
-    let mut notes = notes(program, &build, &search, is_rebuilt, file_is_there);
+    let notes = notes(program, &build, &search, is_rebuilt, file_is_there);
     if build.units.is_empty() && expected.any_is_missing(&own) {
-        return Err(TypesError(nothing(program, &mut notes)));
+        return Err(TypesError(nothing(program, &notes)));
     }
     Ok(Discovered { compiler, units: build.units, packages, notes })
 }
@@ -183,7 +183,7 @@ fn notes(
 }
 
 /// Why nothing was found, and what to do.
-fn nothing(program: &Program<'_>, notes: &mut Vec<String>) -> String {
+fn nothing(program: &Program<'_>, notes: &[String]) -> String {
     let path = program.path.map_or_else(|| "the program".into(), |path| path.display().to_string());
     let why = if notes.is_empty() {
         "compile with -bin-annot (dune does), or name the directory of the compiled files by --types DIRECTORY"

@@ -156,12 +156,12 @@ impl<'a> Search<'a> {
             return true;
         };
         if self.wanted.is_none_or(|wanted| wanted.contains(&unit)) {
-            self.add(unit, kind, directory, directory.join(file));
+            self.add(&unit, kind, directory, directory.join(file));
         }
         true
     }
 
-    fn add(&mut self, unit: String, kind: Kind, directory: &Path, path: PathBuf) {
+    fn add(&mut self, unit: &str, kind: Kind, directory: &Path, path: PathBuf) {
         let Some((file, metadata)) = open_regular(&path) else { return };
         if !self.around.trusts(&metadata) {
             self.distrusted.get_or_insert(path);
@@ -171,14 +171,14 @@ impl<'a> Search<'a> {
         if !self.places.contains(&place) {
             self.places.push(place.clone());
         }
-        let files = self.units.entry(unit.clone()).or_default().entry(place).or_default();
+        let files = self.units.entry(unit.to_owned()).or_default().entry(place).or_default();
         match kind {
             Kind::Interface => {
-                files.interface_digest = interface_digest(&file, &unit);
+                files.interface_digest = interface_digest(&file, unit);
                 files.interface = Some(path);
             }
             Kind::Types => {
-                let inside = interface_digest(&file, &unit);
+                let inside = interface_digest(&file, unit);
                 files.is_one = inside.is_some();
                 files.interface_digest = files.interface_digest.or(inside);
                 files.types = Some(path);

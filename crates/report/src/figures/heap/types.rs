@@ -87,7 +87,7 @@ const MOST_PLACES: usize = 3;
 
 impl TypeFiles {
     /// Nothing was found.
-    pub fn none(why: String) -> TypeFiles {
+    pub fn none(why: &str) -> TypeFiles {
         TypeFiles {
             text: format!("none: {why}"),
             modules: 0,
