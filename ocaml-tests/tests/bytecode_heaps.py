@@ -36,7 +36,9 @@ def snapshot(bench, *arguments, runtime=None):
 
 
 def rows(bench, *options, heap="variables.exe.heap"):
-    found = bench.run(bench.heaptap, "heap", heap, "-n", 0, "--json", *options).out
+    # Fields are called by their numbers unless types are asked for.
+    types = () if "--types" in options else ("--types", "none")
+    found = bench.run(bench.heaptap, "heap", heap, *types, "-n", 0, "--json", *options).out
     return {row["name"]: row for row in json.loads(found)["table"]["rows"]}
 
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import scenarios  # noqa: E402
 from bench import Bench  # noqa: E402
-import exact, estimates, stacks, loading, endings, tool, commands, sessions, moments, snapshot_failures, heap_types, bytecode_heaps  # noqa: E402, E401, F401
+import exact, estimates, stacks, loading, endings, tool, commands, sessions, moments, snapshot_failures, heap_types, heap_names, bytecode_heaps  # noqa: E402, E401, F401
 import five_exact, five_lives, five_reuse, five_stacks, five_labels, five_probes, five_estimates, five_endings, five_others, five_stress  # noqa: E402, E401, F401
 import five_sessions, five_snapshots, five_holders, five_threads, heap, heap_graph, following, five_following, recorder  # noqa: E402, E401, F401
 

@@ -18,7 +18,7 @@ def taken(bench, program, mode):
 
 
 def rows(bench, heap, *options):
-    found = json.loads(bench.run(bench.heaptap, "heap", heap, "-n", 0, "--json", *options).out)
+    found = json.loads(bench.run(bench.heaptap, "heap", heap, "--types", "none", "-n", 0, "--json", *options).out)
     return found["table"]["rows"], found
 
 
@@ -80,7 +80,7 @@ def suspended_stacks(bench, program):
     expect(stacks["running_bytes"] >= 4_096 * WORD, f"{stacks}")
     # What the deep ones have left when they grew.
     expect(stacks["free_bytes"] > 0, f"{stacks}")
-    text = bench.run(bench.heaptap, "heap", heap).out
+    text = bench.run(bench.heaptap, "heap", heap, "--types", "none").out
     expect(re.search(r"^stacks +\S+ \S+ of 5010 suspended fibers, ", text, re.M), text)
 
 

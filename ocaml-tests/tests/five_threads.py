@@ -34,7 +34,7 @@ class Waiting:
 
     def rows(self, level):
         """The rows of `heaptap heap --by`."""
-        command = [self.bench.heaptap, "heap", "--json", "--by", level, "-n", "0", self.heap]
+        command = [self.bench.heaptap, "heap", "--types", "none", "--json", "--by", level, "-n", "0", self.heap]
         return json.loads(subprocess.check_output(command))["table"]["rows"]
 
     def frames(self):

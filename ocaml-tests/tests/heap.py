@@ -14,7 +14,7 @@ def analysed(bench, way, *options, program="planted"):
     env = {"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
     result = bench.run(program, way, env=env)
     equal(result.err, "", "standard error")
-    found = subprocess.run([bench.heaptap, "heap", "--json", *options, heap], capture_output=True, text=True)
+    found = subprocess.run([bench.heaptap, "heap", "--types", "none", "--json", *options, heap], capture_output=True, text=True)
     equal(found.returncode, 0, found.stderr[-500:])
     return json.loads(found.stdout), result.out
 
@@ -98,7 +98,7 @@ def questions(bench):
     analysed(bench, "cache")
 
     def ask(*options):
-        command = [bench.heaptap, "heap", "--json", *options, bench.path("cache.heap")]
+        command = [bench.heaptap, "heap", "--types", "none", "--json", *options, bench.path("cache.heap")]
         return json.loads(subprocess.check_output(command))
 
     path = ask("--path", "array or block of 16384")
@@ -118,13 +118,13 @@ def growth(bench):
     """Two snapshots of different content: the table is new, the list is gone."""
     for way in ("list", "cache"):
         analysed(bench, way)
-    command = [bench.heaptap, "heap-diff", bench.path("list.heap"), bench.path("cache.heap"), "--json", "--by", "variable"]
+    command = [bench.heaptap, "heap-diff", "--types", "none", bench.path("list.heap"), bench.path("cache.heap"), "--json", "--by", "variable"]
     rows = json.loads(subprocess.check_output(command))["tables"][0]["rows"]
     shrunk, grown = sorted(rows[:2], key=lambda row: row["growth_bytes"])
     expect(grown["growth_bytes"] > 2_000_000 and shrunk["growth_bytes"] < -2_000_000, rows[:2])
     expect(all(row["name"].startswith("Planted, field") for row in rows[:2]), rows[:2])
     for earlier, elements, words in (("list", ELEMENTS, "has none of it"), ("cache", 0, "has not grown")):
-        compared = [bench.heaptap, "heap", "--json", bench.path("cache.heap"), "--earlier", bench.path(f"{earlier}.heap")]
+        compared = [bench.heaptap, "heap", "--types", "none", "--json", bench.path("cache.heap"), "--earlier", bench.path(f"{earlier}.heap")]
         finding = the_one(json.loads(subprocess.check_output(compared)), "accumulation")
         equal(finding["growth"]["elements"], elements, f"elements more than in {earlier}.heap")
         expect(words in finding["text"], finding["text"])
@@ -140,7 +140,7 @@ def where_what_is_held_was_allocated(bench, rate):
     equal(bench.run("planted", "cache", env=env).err, "", "standard error")
 
     def ask(*options):
-        return json.loads(subprocess.check_output([bench.heaptap, "heap", "--json", *options, heap]))
+        return json.loads(subprocess.check_output([bench.heaptap, "heap", "--types", "none", "--json", *options, heap]))
 
     def info(file):
         return json.loads(subprocess.check_output([bench.heaptap, "info", "--json", file]))
@@ -180,7 +180,7 @@ def holders(bench, way, rate, *options):
     heap = bench.path(f"{way}.heap")
     env = {**bench.preload(rate=rate), "HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
     equal(bench.run("planted", way, env=env).err, "", "standard error")
-    command = [bench.heaptap, "report", "--json", "--top", "0", "--heap", heap, *options, bench.path("trace.ctf")]
+    command = [bench.heaptap, "report", "--json", "--top", "0", "--types", "none", "--heap", heap, *options, bench.path("trace.ctf")]
     figures = json.loads(subprocess.check_output(command))
     rows = [row for row in figures["table"]["rows"] if row["name"].endswith("lanted.entry")]
     equal(len(rows), 1, f"rows of Planted.entry among {[row['name'] for row in figures['table']['rows']]}")
@@ -192,7 +192,7 @@ def reports_say_what_holds_each_row(bench, rate):
     """The table holds all entries, and what it retains is what the snapshot says, within the stated error."""
     figures, row = holders(bench, "cache", rate, "--metric", "live")
     heap = bench.path("cache.heap")
-    command = [bench.heaptap, "heap", "--json", "-n", "1", heap]
+    command = [bench.heaptap, "heap", "--types", "none", "--json", "-n", "1", heap]
     variable = json.loads(subprocess.check_output(command))["table"]["rows"][0]
 
     def close(estimate, truth, name):
@@ -230,7 +230,7 @@ def a_leak_names_its_holder(bench):
     heap = bench.path("habits.heap")
     env = {**bench.preload(rate=1e-3), "HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
     bench.run("habits", 1, 0.01, 6, env=env)
-    command = [bench.heaptap, "leaks", "--heap", heap, bench.path("trace.ctf")]
+    command = [bench.heaptap, "leaks", "--types", "none", "--heap", heap, bench.path("trace.ctf")]
     source = (HERE / "programs" / "habits.ml").read_text().splitlines()
     line = next(number for number, text in enumerate(source, 1) if "(* the leak *)" in text)
     found = json.loads(subprocess.check_output([*command, "--json"]))["leaks"]

@@ -100,14 +100,15 @@ def what_is_wrong(bench):
         (bench.directory / "bad" / name).write_bytes(contents)
     for options, words in [
         (["--types", "empty"], ["empty", "no .cmt or .cmi", "-bin-annot"]),
+        (["--types", "none", "--types", "."], ["--types none", "./none"]),
         (["--types", "nowhere"], ["nowhere", "no such directory"]),
         (["--types", "typed.ml"], ["typed.ml", "not a directory"]),
         (["--types", ".", "--ocaml", "no-such-ocaml"], ["no-such-ocaml", "no such program"]),
         (["--types", ".", "--ocaml", "true"], ["true -vnum", "toplevel"]),
-        (["--by", "type"], ["--types DIRECTORY"]),
+        (["--by", "type", "--types", "none"], ["leave out --types none"]),
     ]:
         command = ["heap", "typed.heap", *options]
-        if "--ocaml" not in options and "--types" in options:
+        if "--ocaml" not in options:
             command += ["--ocaml", tool(bench, "ocaml")]
         result = bench.run(bench.heaptap, *command, code=2)
         for word in words:

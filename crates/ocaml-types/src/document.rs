@@ -1,5 +1,7 @@
 //! The JSON document that the script prints. It is hostile: files of anybody went into it.
 
+use std::collections::BTreeSet;
+
 use heaptap_graph::{
     Builtin, Constructor, Definition, DefinitionBody, FieldType, ModuleGlobals, PolymorphicCase,
     TypeExpression, TypeTable,
@@ -130,11 +132,12 @@ impl Document {
         self.units.len()
     }
 
-    /// The declared types.
-    pub(crate) fn into_table(self) -> Result<TypeTable, String> {
+    /// The declared types. `doubted`: modules whose files may be of another build.
+    pub(crate) fn into_table(self, doubted: &BTreeSet<String>) -> Result<TypeTable, String> {
         let expressions = self.expressions.into_iter().map(expression).collect();
         let definitions = self.definitions.into_iter().map(definition).collect();
         let module = |unit: UnitText| ModuleGlobals {
+            is_certain: !doubted.contains(&*unit.name),
             name: unit.name,
             is_complete: unit.complete,
             fields: fields(unit.fields),
@@ -205,7 +208,7 @@ fn builtin(name: &str) -> Option<Builtin> {
         "int" | "char" => Builtin::Immediate,
         "string" | "bytes" => Builtin::String,
         "float" => Builtin::Float,
-        "array" => Builtin::Array,
+        "array" | "iarray" => Builtin::Array,
         "floatarray" => Builtin::FloatArray,
         "int32" | "int64" | "nativeint" => Builtin::BoxedInteger,
         "lazy_t" => Builtin::Lazy,
@@ -226,7 +229,7 @@ mod tests {
     }
 
     fn table(text: &str) -> Result<TypeTable, String> {
-        Document::parse(text).and_then(Document::into_table)
+        Document::parse(text)?.into_table(&BTreeSet::new())
     }
 
     #[test]

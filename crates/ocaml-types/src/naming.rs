@@ -1,21 +1,48 @@
 //! Giving the blocks of a graph their types as names.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use heaptap_graph::{
     BlockTypes, GlobalRoot, HeapAnalysis, HeapGraph, Node, ProblemKind, RootHolder, TypeCoverage,
 };
 use heaptap_heap::{MetaKey, RootOwner};
 
-use crate::compiler::{CompilerFiles, DeclaredTypes, TypesError};
+use crate::compiler::{CompilerRun, DeclaredTypes, TypeFiles, TypesError};
+use crate::discovery::{Program, Surroundings};
+use crate::found::{FoundFiles, FoundTypes, find_types};
 
 /// More files or types than these are counted, not named.
 const MOST_NAMED: usize = 5;
+
+/// Where the types of a program come from.
+#[derive(Clone, Copy, Debug)]
+pub enum TypeSource<'a> {
+    /// From `.cmt` and `.cmi` files in these directories and in all below, at least one.
+    Directories {
+        /// The directories.
+        directories: &'a [PathBuf],
+        /// The `ocaml` of the compiler that the program was built with.
+        ocaml: &'a Path,
+    },
+    /// From files that are looked for.
+    Found {
+        /// The compiler's `ocaml`, if it is known.
+        ocaml: Option<&'a Path>,
+        /// What of the machine is looked at.
+        around: &'a Surroundings,
+    },
+}
 
 /// The types that were found, and what was in the way.
 #[derive(Debug)]
 pub struct TypeSummary {
     types: BlockTypes,
+    /// What was found, if it was looked for.
+    pub found: Option<FoundFiles>,
     /// What a person should know, one line each.
     pub notes: Vec<String>,
 }
@@ -23,33 +50,59 @@ pub struct TypeSummary {
 /// Gives blocks and variables their types as names. The graph must have been loaded with fields.
 ///
 /// # Errors
-/// The snapshot is not of OCaml, or its compiler could not read the files.
+/// The snapshot is not of OCaml, there are no files, or the compiler could not read them.
 pub fn name_blocks(
     graph: &mut HeapGraph,
-    files: &CompilerFiles<'_>,
+    source: TypeSource<'_>,
 ) -> Result<TypeSummary, TypesError> {
     let runtime = graph.facts().meta(MetaKey::RUNTIME).unwrap_or_default();
     let runtime = String::from_utf8_lossy(runtime);
     if !runtime.starts_with("OCaml") {
         let named = if runtime.is_empty() { "another runtime" } else { &runtime };
         return Err(TypesError(format!(
-            "--types: the snapshot is of {named}; types are known of OCaml programs alone"
+            "the snapshot is of {named}; types are known of OCaml programs alone"
         )));
     }
     let roots = variables(graph);
     let modules: BTreeSet<&str> = roots.iter().map(|root| root.module).collect();
-    let DeclaredTypes { table, skipped } = files.read(modules.iter().copied())?;
-    let described: BTreeSet<&str> = table.modules().iter().map(|module| &*module.name).collect();
-    let missing = modules.iter().filter(|module| !described.contains(*module)).copied();
-    let mut notes = Vec::new();
-    notes.extend(left_out("module without a .cmt or .cmi file", missing.map(str::to_owned)));
+    let (types, found, mut notes) = match source {
+        TypeSource::Directories { directories, ocaml } => {
+            let files = TypeFiles::Directories(directories);
+            let run = CompilerRun { files, ocaml, limit: None };
+            let types = run.read(modules.iter().copied())?;
+            let without = missing(&modules, &types);
+            (types, None, without.into_iter().collect())
+        }
+        TypeSource::Found { ocaml, around } => {
+            let facts = graph.facts();
+            let path = facts.meta(MetaKey::PROGRAM).map(|path| Path::new(OsStr::from_bytes(path)));
+            let time = facts.number(MetaKey::TIME).map(Duration::from_nanos);
+            let program = Program {
+                path: path.filter(|path| path.is_absolute()),
+                runtime: &runtime,
+                modules: &modules,
+                taken: time.and_then(|time| UNIX_EPOCH.checked_add(time)),
+            };
+            let FoundTypes { types, files, notes } = find_types(&program, ocaml, around)?;
+            (types, Some(files), notes)
+        }
+    };
+    let DeclaredTypes { table, skipped } = types;
     let skipped = skipped.iter().map(|file| format!("{}: {}", file.file, file.reason));
     notes.extend(left_out("file left out", skipped));
     let mut types = BlockTypes::spread(graph, table, &roots);
     notes.extend(contradictions(&types));
     let names = types.given_names(graph);
     graph.give_names(names);
-    Ok(TypeSummary { types, notes })
+    Ok(TypeSummary { types, found, notes })
+}
+
+/// One line for the modules that no file describes.
+fn missing(modules: &BTreeSet<&str>, types: &DeclaredTypes) -> Option<String> {
+    let described: BTreeSet<&str> =
+        types.table.modules().iter().map(|module| &*module.name).collect();
+    let missing = modules.iter().filter(|module| !described.contains(*module));
+    left_out("module without a .cmt or .cmi file", missing.map(|name| (*name).to_owned()))
 }
 
 /// The variables of modules that point to blocks.
@@ -81,6 +134,8 @@ fn contradictions(types: &BlockTypes) -> Vec<String> {
     for problem in types.problems() {
         let module = &problem.module;
         notes.push(match problem.kind {
+            // What was looked for, and why it is doubted, is said there.
+            ProblemKind::OtherBuild => continue,
             ProblemKind::UndeclaredField(field) => format!(
                 "the files of {module} are of another build: the program has a variable in field \
                  {field}, which they do not have; no types of its variables are used"

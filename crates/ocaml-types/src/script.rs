@@ -1,5 +1,7 @@
 //! The lines of the script that a version of the compiler takes.
 
+use std::fmt;
+
 /// The script, with lines that select by version: see its beginning.
 const SCRIPT: &str = include_str!("types.ml");
 
@@ -7,10 +9,16 @@ const SCRIPT: &str = include_str!("types.ml");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OcamlVersion(pub(crate) u32, pub(crate) u32);
 
+impl fmt::Display for OcamlVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
 impl OcamlVersion {
     /// The versions whose compiler libraries the script knows.
     pub(crate) const OLDEST: OcamlVersion = OcamlVersion(4, 12);
-    pub(crate) const NEWEST: OcamlVersion = OcamlVersion(5, 3);
+    pub(crate) const NEWEST: OcamlVersion = OcamlVersion(5, 4);
 
     /// From text such as `4.14.1` or `5.3.0~beta1`.
     pub(crate) fn parse(text: &str) -> Option<OcamlVersion> {
@@ -36,12 +44,12 @@ pub(crate) fn for_version(version: OcamlVersion) -> String {
 }
 
 fn is_selected(selector: &str, version: OcamlVersion) -> bool {
-    let (word, bound) = selector.split_once(' ').unwrap_or((selector, ""));
-    match (word, OcamlVersion::parse(bound)) {
-        ("since", Some(bound)) => version >= bound,
-        ("before", Some(bound)) => version < bound,
+    let words: Vec<&str> = selector.split(' ').collect();
+    words.chunks(2).all(|words| match words {
+        ["since", bound] => OcamlVersion::parse(bound).is_some_and(|bound| version >= bound),
+        ["before", bound] => OcamlVersion::parse(bound).is_some_and(|bound| version < bound),
         _ => true,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -58,7 +66,7 @@ mod tests {
 
     #[test]
     fn each_version_has_one_of_each_alternative() {
-        for version in [(4, 12), (4, 13), (4, 14), (5, 0), (5, 1), (5, 2), (5, 3)] {
+        for version in [(4, 12), (4, 13), (4, 14), (5, 0), (5, 1), (5, 2), (5, 3), (5, 4)] {
             let script = for_version(OcamlVersion(version.0, version.1));
             assert_eq!(script.lines().count(), SCRIPT.lines().count());
             assert!(!script.lines().any(|line| line.starts_with("(*@ ")), "{version:?}");
@@ -68,6 +76,8 @@ mod tests {
                 "let env =",
                 "let set_loader",
                 "let row_arguments",
+                "let variant_constructors",
+                "let tuple_parts",
             ] {
                 assert_eq!(script.matches(once).count(), 1, "{once} for {version:?}");
             }
@@ -78,10 +88,12 @@ mod tests {
     fn every_selector_is_understood() {
         for selector in SCRIPT.lines().filter_map(|line| line.strip_prefix("(*@ ")) {
             let selector = selector.strip_suffix(" *)").expect(selector);
-            let is_known = match selector.split_once(' ') {
-                Some(("since" | "before", bound)) => OcamlVersion::parse(bound).is_some(),
-                _ => selector == "always",
-            };
+            let words: Vec<&str> = selector.split(' ').collect();
+            let is_known = selector == "always"
+                || words.chunks(2).all(|words| match words {
+                    ["since" | "before", bound] => OcamlVersion::parse(bound).is_some(),
+                    _ => false,
+                });
             assert!(is_known, "{selector}");
         }
     }

@@ -2,16 +2,19 @@
    definitions of all types that these mention.
 
      ocaml -I +compiler-libs ocamlcommon.cma types.ml NAMES DIRECTORY...
+     ocaml -I +compiler-libs ocamlcommon.cma types.ml NAMES --files FILES
 
    NAMES is a file with the names of the program's modules, one a line, as a heap snapshot has
    them (Stdlib.Map for the unit Stdlib__Map). Units are looked for in the directories and all
-   directories below, and then in the standard library.
+   directories below, or among the files that are listed in FILES, one a line; and then in the
+   standard library.
 
    Types are seen through: Env loads the signature of each unit's implementation, from its .cmt,
    in place of its interface. Abstract types are opaque only where there is no .cmt.
 
-   Lines of the form (*@ since V *), (*@ before V *) and (*@ always *) select the lines after them
-   by the version of the compiler; the tool reads them before it runs this file. *)
+   Lines of the form (*@ since V *), (*@ before V *), (*@ since V before W *) and (*@ always *) select
+   the lines after them by the version of the compiler; the tool reads them before it runs this file.
+   What is for 5.4 follows the compiler's sources (typing/types.mli), and was not run. *)
 
 open Types
 
@@ -51,9 +54,13 @@ let variant_constructors decl =
   | Type_variant constructors -> Some (constructors, decl.type_unboxed.unboxed)
   | _ -> None
 
-(*@ since 4.13 *)
+(*@ since 4.13 before 5.4 *)
 let package_path = function Tpackage (path, _) -> Some path | _ -> None
 
+(*@ since 5.4 *)
+let package_path = function Tpackage { pack_path; _ } -> Some pack_path | _ -> None
+
+(*@ since 4.13 *)
 let variant_constructors decl =
   match decl.type_kind with
   | Type_variant (constructors, representation) ->
@@ -71,6 +78,12 @@ let plain_includes_are_stored = false
 
 (*@ since 5.1 *)
 let plain_includes_are_stored = true
+
+(*@ before 5.4 *)
+let tuple_parts (parts : type_expr list) = parts
+
+(*@ since 5.4 *)
+let tuple_parts (parts : (string option * type_expr) list) = List.map snd parts
 
 (*@ before 5.2 *)
 let set_loader load =
@@ -600,7 +613,7 @@ let rec convert ?(depth = 0) context ty =
         | Some index -> intern (Parameter index)
         | None -> intern Unknown)
     | Tarrow (_, argument, result, _) -> intern (Function (inner argument, inner result))
-    | Ttuple parts -> intern (Tuple (List.map inner parts))
+    | Ttuple parts -> intern (Tuple (List.map inner (tuple_parts parts)))
     | Tconstr (path, arguments, _) -> (
         let path = global_path context path in
         if not (is_global path) then intern Unknown
@@ -683,7 +696,7 @@ and builtin name =
 
 let builtins =
   [ "int"; "char"; "string"; "bytes"; "float"; "array"; "nativeint"; "int32"; "int64"; "lazy_t";
-    "floatarray"; "extension_constructor" ]
+    "floatarray"; "iarray"; "extension_constructor" ]
 
 let is_immediate declaration =
   match declaration.type_immediate with
@@ -1028,22 +1041,27 @@ let put_unit (name, loaded, values) =
       ("complete", flag (loaded.structure <> None));
       ("fields", fields values) ]
 
-let read_names path =
+let read_lines path =
   let channel = open_in_bin path in
-  let names = Hashtbl.create 256 in
-  (try
-     while true do
-       Hashtbl.replace names (input_line channel) ()
-     done
-   with End_of_file -> ());
+  let rec read lines =
+    match input_line channel with
+    | line -> read (line :: lines)
+    | exception End_of_file -> List.rev lines
+  in
+  let lines = read [] in
   close_in channel;
-  names
+  lines
+
+let add_sources = function
+  | [ "--files"; list ] -> List.iter add_file (read_lines list)
+  | directories -> List.iter (add_directory 0) directories
 
 let () =
   match Array.to_list Sys.argv with
-  | _ :: names :: directories ->
-      let wanted = read_names names in
-      List.iter (add_directory 0) directories;
+  | _ :: names :: sources ->
+      let wanted = Hashtbl.create 256 in
+      List.iter (fun name -> Hashtbl.replace wanted name ()) (read_lines names);
+      add_sources sources;
       let own = Hashtbl.length units in
       add_standard_library ();
       let all = List.sort compare (Hashtbl.fold (fun name _ rest -> name :: rest) units []) in
@@ -1081,5 +1099,5 @@ let () =
           ("definitions", fun () -> put_list put_definition (List.init !definition_count Fun.id)) ];
       print_string (Buffer.contents out)
   | _ ->
-      prerr_endline "usage: types.ml NAMES DIRECTORY...";
+      prerr_endline "usage: types.ml NAMES (DIRECTORY... | --files FILES)";
       exit 2

@@ -11,6 +11,7 @@ use heaptap_report::figures::heap::growth::{
 use heaptap_report::figures::heap::sets::change;
 use heaptap_report::figures::heap::sites::{SiteGrowthRow, SiteGrowthTable};
 use heaptap_report::figures::heap::tables::HeapRows;
+use heaptap_report::figures::heap::types::TypeFiles;
 use heaptap_report::figures::units::bytes;
 use serde::Serialize;
 
@@ -23,7 +24,7 @@ use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::print_figures;
 use crate::text::csv::quoted;
 use crate::text::names::{escaped, signed};
-use crate::text::terminal::{Layout, fit};
+use crate::text::terminal::{Layout, fit, wrap_indented};
 
 /// Compare two heap snapshots: what has grown, what is new, what is gone
 ///
@@ -87,7 +88,28 @@ pub(crate) struct HeapDiff {
 struct HeapGrowth<T> {
     before: GrowthSize,
     after: GrowthSize,
+    type_files: TypeFilesOfBoth,
     tables: Vec<T>,
+}
+
+/// The files of types, if they were looked for.
+#[derive(Serialize)]
+struct TypeFilesOfBoth {
+    before: Option<TypeFiles>,
+    after: Option<TypeFiles>,
+}
+
+impl TypeFilesOfBoth {
+    /// One line, or one for each snapshot if they say different things.
+    fn lines(&self) -> Vec<String> {
+        let text = |files: &Option<TypeFiles>| files.as_ref().map(|files| escaped(&files.text));
+        match (text(&self.before), text(&self.after)) {
+            (Some(before), Some(after)) if before != after => {
+                vec![format!("{before} (before)"), format!("{after} (after)")]
+            }
+            (before, after) => after.or(before).into_iter().collect(),
+        }
+    }
 }
 
 /// A table in all forms.
@@ -102,8 +124,12 @@ impl HeapDiff {
     pub(crate) fn run(&self) -> VerbResult {
         self.types.check(self.by == Some(HeapRowKind::Type))?;
         self.check_traces()?;
-        let (before, _) = load_with_types(&self.before, &self.types)?;
-        let (after, _) = load_with_types(&self.after, &self.types)?;
+        let (before, earlier_types) = load_with_types(&self.before, &self.types)?;
+        let (after, types) = load_with_types(&self.after, &self.types)?;
+        for types in [&earlier_types, &types] {
+            types.check(self.by == Some(HeapRowKind::Type))?;
+        }
+        let files = TypeFilesOfBoth { before: earlier_types.files, after: types.files };
         let by_default = [
             GrowthRows::Rows(HeapRows::Holders(Level::Variable)),
             GrowthRows::Rows(HeapRows::Blocks),
@@ -112,12 +138,12 @@ impl HeapDiff {
         let kinds = match self.by {
             Some(by) => match by.rows() {
                 Some(rows) => vec![GrowthRows::Rows(rows)],
-                None => return self.show_sites(&before, &after),
+                None => return self.show_sites(&before, &after, files),
             },
             None => by_default.to_vec(),
         };
         let table = |by| growth(&before, &after, by, self.top);
-        self.show(&before, &after, kinds.into_iter().map(table).collect())
+        self.show(&before, &after, files, kinds.into_iter().map(table).collect())
     }
 
     fn check_traces(&self) -> Result<(), Failure> {
@@ -132,22 +158,28 @@ impl HeapDiff {
     }
 
     /// Joins each snapshot with its trace.
-    fn show_sites(&self, before: &HeapAnalysis, after: &HeapAnalysis) -> VerbResult {
+    fn show_sites(
+        &self,
+        before: &HeapAnalysis,
+        after: &HeapAnalysis,
+        files: TypeFilesOfBoth,
+    ) -> VerbResult {
         let old =
             JoinedSnapshot { analysis: before, file: &self.before, trace: self.trace.first() };
         let new = JoinedSnapshot { analysis: after, file: &self.after, trace: self.trace.last() };
         let table = site_growth(&old, &new, self.top)?;
-        self.show(before, after, vec![table])
+        self.show(before, after, files, vec![table])
     }
 
     fn show<T: PrintedTable>(
         &self,
         before: &HeapAnalysis,
         after: &HeapAnalysis,
+        type_files: TypeFilesOfBoth,
         tables: Vec<T>,
     ) -> VerbResult {
         let [before, after] = [before, after].map(GrowthSize::reachable);
-        let figures = HeapGrowth { before, after, tables };
+        let figures = HeapGrowth { before, after, type_files, tables };
         print_figures(&figures, self.json, |layout| match self.csv {
             true => csv(&figures),
             false => text(&figures, layout),
@@ -181,6 +213,10 @@ fn text<T: PrintedTable>(figures: &HeapGrowth<T>, layout: Layout) -> String {
         let outside = sizes(before.outside_bytes, after.outside_bytes);
         // Writing to a string does not fail.
         let _ = writeln!(text, "{} {outside}, outside the heap", layout.strong("outside  "));
+    }
+    for line in figures.type_files.lines() {
+        let line = wrap_indented(&line, 10, layout.width);
+        let _ = writeln!(text, "{} {line}", layout.strong("types    "));
     }
     for table in &figures.tables {
         table.append_text(&mut text, layout);

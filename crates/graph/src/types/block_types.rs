@@ -95,6 +95,9 @@ pub enum ProblemKind {
     /// A variable holds a block that does not look like its type. All types from the module are
     /// guessed.
     Mismatch(u32),
+    /// The declarations may be of another build of the program, see
+    /// [`ModuleGlobals::is_certain`](super::ModuleGlobals::is_certain). All types from the module are guessed.
+    OtherBuild,
 }
 
 /// A module whose variables are not what was declared.

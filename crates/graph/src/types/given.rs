@@ -44,7 +44,7 @@ impl BlockTypes {
             let problem = self.problems.iter().find(|problem| problem.module == module_name);
             let mark = match problem.map(|problem| problem.kind) {
                 None => "",
-                Some(ProblemKind::Mismatch(_)) => " (guessed)",
+                Some(ProblemKind::Mismatch(_) | ProblemKind::OtherBuild) => " (guessed)",
                 Some(ProblemKind::UndeclaredField(_)) => continue,
             };
             names.set_variable(module, field, format!("{name} : {type_name}{mark}"));

@@ -136,7 +136,8 @@ impl<G: TypedBlocks> Spreader<'_, G> {
             }
             seeds.push(Seed { block: root.block, declared, is_guessed: false });
         }
-        if let Some(kind) = problem {
+        let doubt = (!module.is_certain).then_some(ProblemKind::OtherBuild);
+        if let Some(kind) = problem.or(doubt) {
             self.found.problems.push(ModuleProblem { module: module.name.to_string(), kind });
             seeds.iter_mut().for_each(|seed| seed.is_guessed = true);
         }

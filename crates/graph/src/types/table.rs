@@ -126,6 +126,9 @@ pub struct ModuleGlobals {
     pub name: Box<str>,
     /// Whether all variables are known, and not only those that the module exports.
     pub is_complete: bool,
+    /// Whether they are declared for this build of the program, as far as anything says. Otherwise
+    /// all types from here are guessed.
+    pub is_certain: bool,
     /// Its variables.
     pub fields: Vec<FieldType>,
 }
@@ -305,7 +308,12 @@ mod tests {
         let alias = vec![definition(DefinitionBody::Alias(0))];
         assert_eq!(new(Vec::new(), alias, Vec::new()), Err(TableError::Definition(0)));
         let field = FieldType { name: "x".into(), expression: 3 };
-        let module = ModuleGlobals { name: "M".into(), is_complete: true, fields: vec![field] };
+        let module = ModuleGlobals {
+            name: "M".into(),
+            is_complete: true,
+            is_certain: true,
+            fields: vec![field],
+        };
         assert_eq!(new(Vec::new(), list(), vec![module]), Err(TableError::Module(0)));
     }
 

@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use heaptap_graph::{GraphError, HeapAnalysis, HeapGraph, LoadOptions};
-use heaptap_ocaml_types::TypeSummary;
 
-use crate::analysis::ocaml_types::TypeOptions;
+use crate::analysis::ocaml_types::{NamedTypes, TypeOptions};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
+use crate::io::notices::say;
+use crate::io::trace_files::shown;
+use crate::text::names::escaped;
 
 /// The most memory to use for a snapshot: a small file can describe very many blocks.
 pub(crate) const MOST_MEMORY: u64 = 32 << 30;
@@ -16,7 +18,7 @@ pub(crate) const MOST_MEMORY: u64 = 32 << 30;
 pub(crate) fn load_with_types(
     file: &Path,
     types: &TypeOptions,
-) -> Result<(HeapAnalysis, Option<TypeSummary>), Failure> {
+) -> Result<(HeapAnalysis, NamedTypes), Failure> {
     load(file, types, false)
 }
 
@@ -25,13 +27,20 @@ pub(crate) fn load(
     file: &Path,
     types: &TypeOptions,
     fields: bool,
-) -> Result<(HeapAnalysis, Option<TypeSummary>), Failure> {
+) -> Result<(HeapAnalysis, NamedTypes), Failure> {
     let input = Input::open_snapshot(file)?;
     let mut graph = load_graph(&input, fields || types.is_wanted())?;
-    let summary = types.name_blocks(&mut graph)?;
+    let named = types.name_blocks(&mut graph)?;
     let analysis = HeapAnalysis::new(graph);
     input.end_progress();
-    Ok((analysis.ok_or_else(|| too_big(&input))?, summary))
+    Ok((analysis.ok_or_else(|| too_big(&input))?, named))
+}
+
+/// Says on standard error which files the types of a snapshot are from, or why there are none.
+pub(crate) fn say_types(file: &Path, types: &NamedTypes) {
+    if let Some(line) = types.line() {
+        say(&format!("{}: types {}", shown(file), escaped(line)));
+    }
 }
 
 /// Reads the graph of a complete snapshot. `fields`: with the fields of pointers.

@@ -12,7 +12,7 @@ use heaptap_report::rows::{By, Grouping};
 use heaptap_report::{ALL_SITE_FRAMES, Options, SiteFrame};
 use heaptap_trace::TraceInfo;
 
-use super::load::load;
+use super::load::{load, say_types};
 use super::sites::{sites_of, trace_of};
 use super::snapshot_holders::holders;
 use super::tracked::{TrackedBlocks, check_origin};
@@ -53,7 +53,8 @@ pub(crate) fn read(files: &[PathBuf], traces: &[PathBuf], types: &TypeOptions) -
     for (path, name) in files {
         // Paths name fields.
         match load(path, types, true) {
-            Ok((analysis, _)) => {
+            Ok((analysis, named)) => {
+                say_types(path, &named);
                 let snapshot =
                     with_trace(PageSnapshot::new(name, &analysis), path, &analysis, &traces);
                 page.add(snapshot, &analysis, before.as_ref());

@@ -12,7 +12,7 @@ use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::rows::{Grouping, Sites};
 use heaptap_report::{Frame, Options};
 
-use super::load::load_with_types;
+use super::load::{load_with_types, say_types};
 use super::tracked::{RetainingHolders, TrackedBlocks, part_of_snapshot, taken_without_trace};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
@@ -41,13 +41,14 @@ impl HolderOptions {
         options: Options,
     ) -> Result<Option<SnapshotHolders>, Failure> {
         let Some(snapshot) = &self.heap else {
-            if self.types.is_wanted() {
+            if self.types.is_given() {
                 let message = "--types goes with --heap: it names what holds the blocks";
                 return Err(Failure::Trouble(message.into()));
             }
             return Ok(None);
         };
-        let (analysis, _) = load_with_types(snapshot, &self.types)?;
+        let (analysis, types) = load_with_types(snapshot, &self.types)?;
+        say_types(snapshot, &types);
         let files = expand(files)?;
         let trace = part_of_snapshot(&analysis, &files).map_or_else(|| one_trace(&files), Ok)?;
         let Some(own) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {

@@ -153,7 +153,7 @@ impl Export {
                 "--nodes is for heap snapshots; leave it out for a trace".to_owned(),
             )),
             Source::Traces(TraceTarget::Stacks(_) | TraceTarget::DataSet)
-                if self.types.is_wanted() =>
+                if self.types.is_given() =>
             {
                 Err(Failure::Trouble(
                     "--types is for heap snapshots with --to html; leave it out".to_owned(),
@@ -171,7 +171,7 @@ impl Export {
             || self.frames.is_some()
             || self.page_size.is_restricted()
             || self.with_source
-            || self.types.is_wanted()
+            || self.types.is_given()
             || !self.filters.is_all();
         if !has_any {
             return Ok(());

@@ -42,7 +42,9 @@ use crate::io::output::print_figures;
   heaptap heap before.heap --path 'closure Cache'
   heaptap heap before.heap --referrers 'string'
   heaptap heap before.heap --shared 'Cache' --shared 'Session'
-  heaptap heap before.heap --types _build --by type
+  heaptap heap before.heap --by type
+  heaptap heap before.heap --types _build --types ../library/_build
+  heaptap heap before.heap --types none
   heaptap heap before.heap --by site --within 'Cache'
   heaptap heap --json before.heap | jq '.findings[].text'
 
@@ -108,6 +110,7 @@ impl Heap {
         }
         self.types.check(self.by == HeapRowKind::Type)?;
         let (analysis, types) = load(&self.file, &self.types, self.question.wants_fields())?;
+        types.check(self.by == HeapRowKind::Type)?;
         if self.question.is_asked() {
             self.question.answer(&analysis, self.top, self.json)?;
             return Ok(Verdict::Sound);
@@ -116,6 +119,8 @@ impl Heap {
         let selection =
             RowSelection { rows, limit: self.top, include: &include, exclude: &exclude };
         let mut figures = HeapFigures::new(&analysis, &selection);
+        figures.type_files = types.files;
+        let types = types.summary;
         figures.types =
             types.map(|types| TypeFigures::new(&types.coverage(&analysis), types.notes));
         if let Some(earlier) = &self.earlier {

@@ -66,8 +66,9 @@ fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
         totals
             .push(("dangling", format!("{lost} to no block; `heaptap snapshot --check` has more")));
     }
+    totals.extend(figures.type_files.iter().map(|files| ("types", escaped(&files.text))));
     if let Some(types) = &figures.types {
-        totals.push(("types", typed(types)));
+        totals.push((if figures.type_files.is_some() { "" } else { "types" }, typed(types)));
         totals.extend(types.notes.iter().map(|note| ("", escaped(note))));
     }
     totals

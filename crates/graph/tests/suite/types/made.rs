@@ -47,7 +47,12 @@ impl TableBuilder {
 
     pub(super) fn module(&mut self, name: &str, fields: &[u32]) {
         let fields = fields.iter().map(|&expression| field("x", expression)).collect();
-        self.modules.push(ModuleGlobals { name: name.into(), is_complete: true, fields });
+        self.modules.push(ModuleGlobals {
+            name: name.into(),
+            is_complete: true,
+            is_certain: true,
+            fields,
+        });
     }
 
     pub(super) fn build(self) -> TypeTable {

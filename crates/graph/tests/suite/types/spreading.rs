@@ -91,6 +91,22 @@ fn a_contradiction_stops_a_type_and_is_counted() {
 }
 
 #[test]
+fn a_module_whose_files_are_doubted_is_guessed() {
+    let mut table = TableBuilder::usual();
+    let string = table.named(STRING, &[]);
+    let list = table.named(LIST, &[string]);
+    table.module("M", &[list]);
+    table.modules[0].is_certain = false;
+    let mut blocks = Blocks::default();
+    let text = blocks.add(252, &[None]);
+    let cell = blocks.add(0, &[Some(text), None]);
+    let types = BlockTypes::spread(&blocks, table.build(), &roots(&[cell]));
+    assert_eq!(types.problems()[0].kind, ProblemKind::OtherBuild);
+    assert_eq!(named(&types, cell), guessed("string list"));
+    assert_eq!(named(&types, text), guessed("string"));
+}
+
+#[test]
 fn a_module_of_another_build_is_not_believed() {
     let mut table = TableBuilder::usual();
     let string = table.named(STRING, &[]);
@@ -222,7 +238,7 @@ fn aliases_in_a_circle_lead_nowhere() {
     let expressions = vec![named_type(0), named_type(1), named_type(2)];
     let definitions = vec![alias("a", 1), alias("b", 0), alias("c", 2)];
     let fields = vec![field("x", 0), field("y", 2)];
-    let module = ModuleGlobals { name: "M".into(), is_complete: true, fields };
+    let module = ModuleGlobals { name: "M".into(), is_complete: true, is_certain: true, fields };
     let table = TypeTable::new(expressions, definitions, vec![module]).unwrap();
     let mut blocks = Blocks::default();
     let (first, second) = (blocks.add(0, &[None]), blocks.add(0, &[None]));
@@ -237,8 +253,12 @@ fn types_of_exponential_length_are_made_and_named() {
     let doubled = |index: u32| TypeExpression::Tuple(vec![index, index]);
     let expressions =
         std::iter::once(TypeExpression::Object).chain((0..500).map(doubled)).collect();
-    let module =
-        ModuleGlobals { name: "M".into(), is_complete: true, fields: vec![field("x", 500)] };
+    let module = ModuleGlobals {
+        name: "M".into(),
+        is_complete: true,
+        is_certain: true,
+        fields: vec![field("x", 500)],
+    };
     let table = TypeTable::new(expressions, Vec::new(), vec![module]).unwrap();
     let mut blocks = Blocks::default();
     let pair = blocks.add(0, &[None, None]);
@@ -265,7 +285,7 @@ fn aliases_that_grow_come_to_an_end() {
     ];
     let alias = |target| Definition { name: "a".into(), body: DefinitionBody::Alias(target) };
     let fields = vec![field("x", 7), field("y", 8)];
-    let module = ModuleGlobals { name: "M".into(), is_complete: true, fields };
+    let module = ModuleGlobals { name: "M".into(), is_complete: true, is_certain: true, fields };
     let table = TypeTable::new(expressions, vec![alias(2), alias(5)], vec![module]).unwrap();
     let mut blocks = Blocks::default();
     let value = blocks.add(0, &[None]);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::findings::{Finding, findings};
 use super::titles::Titles;
-use super::types::TypeFigures;
+use super::types::{TypeFigures, TypeFiles};
 
 /// What a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +149,9 @@ pub struct HeapFigures {
     /// How much has types, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub types: Option<TypeFigures>,
+    /// The files of types, if they were looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub type_files: Option<TypeFiles>,
 }
 
 /// Which rows are shown.
@@ -174,6 +177,7 @@ impl HeapFigures {
             table: table(analysis, selection),
             findings: findings(analysis),
             types: None,
+            type_files: None,
         }
     }
 }
