@@ -59,7 +59,7 @@ pub(crate) fn is_recording(process: Process) -> bool {
 /// An absolute name: the program may be in another directory.
 pub(crate) fn absolute(file: &Path) -> Result<PathBuf, Failure> {
     if matches!(file.as_os_str().as_encoded_bytes(), b"" | b"-") {
-        let message = "-o: the program writes the file: give it a name";
+        let message = "-o: give the name of a file: the program writes it";
         return Err(Failure::Trouble(message.into()));
     }
     std::path::absolute(file).map_err(|error| {

@@ -113,7 +113,10 @@ fn a_manual_page_has_values_in_the_synopsis_and_a_table_of_exit_statuses() {
     assert_eq!(heaptap("man", &[&directory]).text(0), "");
     let page = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
     let synopsis = plain(section(&page("heaptap-run.1"), "SYNOPSIS"));
-    assert!(synopsis.starts_with("heaptap run [-o FILE] [-r RATE] [--frames N]"), "{synopsis}");
+    assert!(
+        synopsis.starts_with("heaptap run [-o FILE] [-r RATE] [--budget PERCENT]"),
+        "{synopsis}"
+    );
     assert!(synopsis.trim_end().ends_with(" PROGRAM [ARGUMENT]..."), "{synopsis}");
     let synopsis = plain(section(&page("heaptap-thin.1"), "SYNOPSIS"));
     assert!(synopsis.contains(" --rate R"), "{synopsis}");

@@ -341,34 +341,39 @@ fn traces_of_several_rates_count_by_their_own() {
         }
         let found = sizes(&merged);
         assert!(found.keys().eq(expected.keys()), "{options}");
+        let mut squares = 0.0;
         for (name, (bytes, square)) in expected {
             assert!(close(found[&name].0, bytes), "{options}, {name}: {} {bytes}", found[&name].0);
+            // And what the lowest rate may have missed of the row: two samples of it at most.
+            let unseen = 2.0 * (8.0 / 1e-5_f64).powi(2);
+            let error = found[&name].1;
             assert!(
-                close(found[&name].1, square),
-                "{options}, {name}: {} {square}",
-                found[&name].1
+                error > square * (1.0 - 2e-5) && error < (square + unseen) * (1.0 + 2e-5),
+                "{options}, {name}: {error} {square}"
             );
+            squares += square;
         }
-        // Rows add up, and their errors.
-        let all =
-            sizes(&merged).values().fold((0.0, 0.0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+        // Rows add up, and their errors, without what may have been missed of each.
+        let all = sizes(&merged).values().fold(0.0, |sum, row| sum + row.0);
         let total = &merged["table"]["total"];
-        assert!(close(total["bytes"].as_f64().unwrap(), all.0), "{options}");
-        assert!(close(total["error"].as_f64().unwrap().powi(2), all.1), "{options}");
+        assert!(close(total["bytes"].as_f64().unwrap(), all), "{options}");
+        assert!(close(total["error"].as_f64().unwrap().powi(2), squares), "{options}");
     }
     let text = heaptap("report", &files).text(0);
     assert!(text.contains("0.00001, 0.01, 0.75: each block counts by its own"), "{text}");
     for call in ANALYSING {
         heaptap(call, &files).says(0, &[]);
     }
-    // A low rate costs no precision where a high one was used.
+    // Where a high rate was used, a low one costs what it may have missed, and no more.
     let in_high = |files: &[&Path]| {
         let all = sizes(&json("report --top 0", files));
         let row = all.into_iter().find(|(name, _)| name.contains("function_104_"));
         row.expect("a site of the last file").1
     };
     let (merged, alone) = (in_high(&files), in_high(&files[2..]));
-    assert!(close(merged.0, alone.0) && close(merged.1, alone.1), "{merged:?} {alone:?}");
+    let most = alone.1 + 2.0 * (8.0 / 1e-5_f64).powi(2);
+    assert!(close(merged.0, alone.0), "{merged:?} {alone:?}");
+    assert!((alone.1..most).contains(&merged.1), "{merged:?} {alone:?}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub(crate) struct Run {
 
     /// Start the program untraced and idle: nothing in it is changed until `heaptap start` or `heaptap
     /// snapshot` asks for it
-    #[arg(long, conflicts_with_all = ["no_listen", "output", "keep_status", "quiet"])]
+    #[arg(long, conflicts_with_all = ["no_listen", "output", "quiet"])]
     listen: bool,
 
     #[arg(long, help = help_of(&settings::LISTEN_FORKS), conflicts_with = "no_listen")]
