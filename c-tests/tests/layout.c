@@ -28,12 +28,14 @@ AT(heaptap_options, context, 64);
 AT(heaptap_options, runtime_params, 72);
 AT(heaptap_options, locate, 80);
 AT(heaptap_options, locate_host, 88);
+#ifndef RELEASED
 AT(heaptap_options, rotate_bytes, 96);
 AT(heaptap_options, rotate_seconds, 104);
 AT(heaptap_options, keep, 108);
 AT(heaptap_options, budget, 112);
 AT(heaptap_options, recorder_seconds, 120);
 AT(heaptap_options, recorder_mib, 124);
+#endif
 
 STARTS_WITH(heaptap_mutator_options, 64);
 AT(heaptap_mutator_options, size, 0);
@@ -84,8 +86,10 @@ AT(heaptap_stats, waits, 64);
 AT(heaptap_stats, bytes, 72);
 AT(heaptap_stats, hook_ns, 80);
 AT(heaptap_stats, live_blocks, 88);
+#ifndef RELEASED
 AT(heaptap_stats, threads_ns, 96);
 AT(heaptap_stats, program_ns, 104);
+#endif
 
 IS(heaptap_frame, 16);
 AT(heaptap_frame, return_address, 0);

@@ -281,7 +281,15 @@ def a_program_that_becomes_another(bench):
         odd = [answer for answer in answers if not answer.startswith("ok ") and "not traced" not in answer
                and "traced already" not in answer and "the program exits" not in answer]
         equal(odd, [], "odd answers")
-        switch(bench, program, count=1)
+        # It may have been the image before the last one that answered.
+        for attempt in range(10):
+            try:
+                switch(bench, program, count=1)
+                break
+            except (ConnectionError, FileNotFoundError, Failure):
+                if attempt == 9:
+                    raise
+                time.sleep(0.2)
     for path in bench.directory.glob("x.ctf*"):
         if path.suffix not in (".probes",):
             # What was traced when the image was replaced is cut short, and sound.

@@ -43,7 +43,7 @@ fn start_with(options: Options, shared: Shared) -> Result<Arc<Session>, StartErr
     register_handlers();
     let session = Session::start(options, shared)?;
     if let Some(before) = active.replace(Arc::clone(&session))
-        && before.has_forked()
+        && !before.is_of_this_process()
     {
         // Its writer thread is the parent's: its handle must not be dropped here.
         std::mem::forget(before);
@@ -110,7 +110,11 @@ pub(crate) fn on_start_in_child(started: fn(&Arc<Session>)) {
 /// is not traced.
 pub(crate) fn session_in_this_process(first: &Arc<Session>) -> Option<Arc<Session>> {
     let session = first.current();
-    if session.has_forked() { session.successor(start_in_child) } else { Some(session) }
+    if session.has_forked() {
+        return session.successor(start_in_child);
+    }
+    // One that was being stopped when its process forked is over in the child.
+    session.is_of_this_process().then_some(session)
 }
 
 fn register_handlers() {

@@ -281,7 +281,7 @@ impl Session {
     /// longer than `longest`. Does nothing in another process than the session's
     /// own, even one that shares its memory.
     pub(crate) fn flush_signal_safe(&self, longest: Duration) -> bool {
-        self.is_live() && self.pid == std::process::id() && self.writer.flush_signal_safe(longest)
+        self.is_live() && self.is_of_this_process() && self.writer.flush_signal_safe(longest)
     }
 
     /// Continues in another output. A series goes on by itself, in names of its own:
@@ -404,6 +404,11 @@ impl Session {
 
     pub(crate) fn has_forked(&self) -> bool {
         self.state.has_forked()
+    }
+
+    /// Whether this process has started it, and so has its writer thread.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.pid == std::process::id()
     }
 
     /// The session that replaced this one after forks; else this one.
