@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 from bench import HERE, Failure, equal, expect, family, scenario
 from commands import LONG, Asked, asked, wait_for
@@ -281,19 +282,18 @@ def a_program_that_becomes_another(bench):
         odd = [answer for answer in answers if not answer.startswith("ok ") and "not traced" not in answer
                and "traced already" not in answer and "the program exits" not in answer]
         equal(odd, [], "odd answers")
-        # It may have been the image before the last one that answered.
-        for attempt in range(10):
-            try:
-                switch(bench, program, count=1)
-                break
-            except (ConnectionError, FileNotFoundError, Failure):
-                if attempt == 9:
-                    raise
-                time.sleep(0.2)
+        # It may have been the image before the last one that answered: each has a stack elsewhere.
+        image = None
+        while image != (image := Path(f"/proc/{program.pid}/stat").read_text().split()[27]):
+            time.sleep(1)
+        switch(bench, program, count=1)
     for path in bench.directory.glob("x.ctf*"):
         if path.suffix not in (".probes",):
             # What was traced when the image was replaced is cut short, and sound.
-            equal(subprocess.run([bench.heaptap, "check", "--strict", path], capture_output=True).returncode, 0, path.name)
+            check = subprocess.run([bench.heaptap, "check", "--strict", path], capture_output=True, text=True)
+            # The kernel ends the writer thread, which may be inside a write.
+            is_cut = check.returncode == 1 and "the file ends inside a packet" in check.stderr
+            expect(check.returncode == 0 or is_cut, f"{path.name}: {check.stdout[-500:]}{check.stderr[-500:]}")
 
 
 @family({"native": ("switched", "plugin.cmxs"), "bytecode": ("switched.byte", "plugin.cmo")})
