@@ -31,6 +31,9 @@ NOT_FOR_FIVE = [
     "exact.the_same_collections.*",
     # Its stacks are so deep that an overflow takes a second.
     "sessions.started_and_stopped.overflow",
+    # The program for OCaml 5 has domains in their place (five_sessions).
+    "sessions.started_and_stopped.fifty_threads*", "sessions.started_and_stopped.resized_heaps*",
+    "sessions.started_and_stopped.forking*", "sessions.a_program_that_*", "sessions.plugins_between_traces.*",
     # It reserves more than that for its young heaps.
     "tool.a_memory_limit.v_25000",
     # Its copy cannot collect, see five_snapshots.
