@@ -28,6 +28,7 @@ use crate::classes::Classes;
 use crate::estimate::Scale;
 use crate::event_counter::EventCounter;
 use crate::ids::IdMap;
+use crate::leaks::Cohorts;
 use crate::live::{self, LiveObjects};
 use crate::options::Options;
 use crate::paths::{Bounds, Paths};
@@ -65,6 +66,7 @@ impl Aggregator {
             aggregate.classes = Classes::kept();
             aggregate.paths.keep_for_table(options.most_blocks);
         }
+        aggregate.growth.cohorts = Cohorts::new(options.truths.clone());
         let promoted_path = aggregate.add_promoted_path(options.depth);
         let counter = EventCounter {
             block_counter: BlockCounter::new(aggregate, options.over_time, options.at),

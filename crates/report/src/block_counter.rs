@@ -191,6 +191,10 @@ impl BlockCounter {
             counts.settle(peak);
             counts.live = counts.live.wrapping_add(weight);
         });
+        if self.over_time == OverTime::LiveSize {
+            let growth = &mut self.aggregate.growth;
+            growth.born(block.path, block.birth, weight);
+        }
         self.aggregate.peak.add(block.live_samples(), block.birth, level);
         self.record_live_size(block.birth);
     }
@@ -231,7 +235,12 @@ impl BlockCounter {
         self.aggregate.peak.remove(block.live_samples());
         self.aggregate.lifetimes.died(lifetime, samples);
         if self.over_time == OverTime::LiveSize && block.old {
-            self.aggregate.growth.old_died(time, self.aggregate.allocated);
+            let growth = &mut self.aggregate.growth;
+            growth.old_died(time, self.aggregate.allocated);
+            if before == 0 {
+                let series = growth.series_of_path(block.path);
+                growth.cohorts.died(series, block.birth, time, samples);
+            }
         }
         self.record_live_size(time);
     }

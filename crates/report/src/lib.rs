@@ -100,7 +100,9 @@ pub use estimate::{Estimate, Scale, Share};
 pub use event_counter::EventCounter;
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
-pub use leaks::{Leak, Leaks, Outlook, Suspect, Suspects};
+pub use leaks::{
+    ByCycles, JudgedSite, Judgement, Leak, Leaks, Outlook, Shape, Suspect, Suspects, Truth, Truths, Verdict,
+};
 pub use library_calls::LibraryCall;
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};

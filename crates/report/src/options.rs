@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::block_counter::OverTime;
 use crate::depth::Depth;
+use crate::leaks::Truths;
 use crate::lifespans::Lifespans;
 use crate::select::Selection;
 
@@ -20,6 +21,8 @@ pub struct Options {
     pub at: Option<u64>,
     /// What to record of each path over time.
     pub over_time: OverTime,
+    /// The moments at which it is known what was reachable, for leaks; none if the collector's cycles are not known.
+    pub truths: Truths,
     /// The most rows of the table of blocks that [`crate::Aggregator::finish_with_blocks`]
     /// returns: [`crate::MOST_BLOCKS`], or 0 for none.
     pub most_blocks: usize,
