@@ -34,6 +34,13 @@ pub(super) const CERTAIN: f64 = 5.0;
 /// For what is asked only of a site that is certain to have grown.
 pub(super) const LIKELY: f64 = 3.0;
 
+/// The part of the run at which F has to be. In a heap that only grows each cycle takes about half as
+/// long again as the one before, so F is at half to four fifths of the run there.
+const FRESH: f64 = 0.55;
+
+/// If F is earlier than this part of the run, nothing is said: what is seen is how the program starts.
+const SEEN: f64 = 1.0 / 3.0;
+
 /// What a site does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -111,7 +118,7 @@ impl Span {
             let behind = moments.partition_point(|truth| truth.at as f64 <= part * until as f64);
             behind.checked_sub(1)
         };
-        let half = about(0.6).filter(|&half| moments[half].at >= until / 5)?;
+        let half = about(0.6).filter(|&half| moments[half].at as f64 >= 0.3 * until as f64)?;
         Some(Span { quarter: about(0.3), half, last, from: until / 4, until })
     }
 
@@ -122,7 +129,7 @@ impl Span {
 
 /// The verdict; `None` if there are too few moments for any.
 pub(super) fn judge(life: &SiteLife<'_>, progress: &Progress) -> Option<Judgement> {
-    let span = Span::of(life)?;
+    let span = Span::of(life).filter(|span| span.until as f64 >= SEEN * life.end() as f64)?;
     let (from, to) = span.halves();
     let change = life.change(from, to);
     let (before, after) = (life.size(from).samples, life.size(to).samples);
@@ -148,6 +155,21 @@ pub(super) enum Trend {
     Stopped,
 }
 
+/// The shape in which a site grows, and how that goes on.
+fn growth(life: &SiteLife<'_>, span: &Span, progress: &Progress) -> Option<(Shape, Trend)> {
+    let replaced = replaced::replacement(life, span).map(|trend| (Shape::Replacement, trend));
+    let kept = || kept::whole(life, span, progress).map(|trend| (Shape::Kept, trend));
+    // Where nothing goes, that says all. The others are for sites of which much goes.
+    replaced.or_else(kept).or_else(|| {
+        let others = [
+            (Shape::OldPartKept, kept::old_part(life, span)),
+            (Shape::Backlog, backlog::backlog(life, span)),
+        ];
+        let found = others.into_iter().filter_map(|(shape, trend)| Some((shape, trend?)));
+        found.clone().find(|(_, trend)| *trend == Trend::Steady).or_else(|| found.clone().next())
+    })
+}
+
 fn verdict(
     life: &SiteLife<'_>,
     span: &Span,
@@ -155,32 +177,22 @@ fn verdict(
     after: f64,
     progress: &Progress,
 ) -> (Verdict, Option<Shape>) {
-    let shapes = [
-        (Shape::Kept, kept::whole(life, span, progress)),
-        (Shape::OldPartKept, kept::old_part(life, span)),
-        (Shape::Backlog, backlog::backlog(life, span)),
-        (Shape::Replacement, replaced::replacement(life, span)),
-    ];
-    let with = |wanted| {
-        let found = shapes.iter().find(|(_, trend)| *trend == Some(wanted));
-        found.map(|&(shape, _)| shape)
-    };
-    if let Some(shape) = with(Trend::Steady) {
-        let fresh = 3 * u128::from(span.until) >= 2 * u128::from(life.end());
-        let fresh = fresh || shape == Shape::Replacement;
-        return (if fresh { Verdict::KeepsGrowing } else { Verdict::WasGrowing }, Some(shape));
-    }
-    if let Some(shape) = with(Trend::Slowing) {
-        return (Verdict::Slowing, Some(shape));
-    }
-    if let Some(shape) = with(Trend::Stopped) {
-        return (Verdict::Stopped, Some(shape));
+    if let Some((shape, trend)) = growth(life, span, progress) {
+        let is_fresh = shape == Shape::Replacement
+            || span.until as f64 >= FRESH * life.end() as f64;
+        let verdict = match trend {
+            Trend::Slowing => Verdict::Slowing,
+            Trend::Stopped => Verdict::Stopped,
+            Trend::Steady if is_fresh => Verdict::KeepsGrowing,
+            Trend::Steady => Verdict::WasGrowing,
+        };
+        return (verdict, Some(shape));
     }
     let at_end: f64 = life.alive_since(0).iter().map(|&(_, samples)| samples).sum();
-    let verdict = if at_end > 2.0 * after && at_end - after >= CERTAIN * at_end.sqrt() {
-        Verdict::Waits
-    } else if 3.0 * change.went.samples >= after && change.went.samples > 0.0 {
+    let verdict = if 3.0 * change.went.samples >= after && change.went.samples > 0.0 {
         Verdict::TurnsOver
+    } else if at_end > 2.0 * after && at_end - after >= CERTAIN * at_end.sqrt() {
+        Verdict::Waits
     } else {
         Verdict::NotSeen
     };

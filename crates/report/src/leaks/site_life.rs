@@ -134,6 +134,15 @@ impl<'a> SiteLife<'a> {
         change
     }
 
+    /// What was seen and went between two moments, of what was seen since a number of moments at least:
+    /// what goes is as old as that.
+    pub(super) fn lost(&self, from: usize, to: usize, lag: usize) -> f64 {
+        let gone = |&&((came, went), _): &&((usize, usize), Amount)| {
+            went > from && went <= to && came + lag < went
+        };
+        self.gone.iter().filter(gone).map(|(_, amount)| amount.samples).sum()
+    }
+
     /// The age that a tenth of what is seen at a moment has at least, in microseconds.
     pub(super) fn oldest_tenth(&self, at: usize) -> u64 {
         let moments = self.moments();

@@ -35,6 +35,7 @@ pub(super) fn backlog(life: &SiteLife<'_>, span: &Span) -> Option<Trend> {
         return Some(Trend::Stopped);
     }
     let time = |from: usize, to: usize| (moments[to].at - moments[from].at) as f64;
-    let slowing = rates_fall((early, time(first, second)), (late, time(second, third)));
+    // What fills has a backlog too, up to the day that it is full.
+    let slowing = rates_fall((early, time(first, second)), (late, time(second, third)), 0.0);
     Some(if slowing { Trend::Slowing } else { Trend::Steady })
 }

@@ -18,7 +18,8 @@ pub(super) fn whole(life: &SiteLife<'_>, span: &Span, progress: &Progress) -> Op
     if !lately && !life.change(early, to).is_growth(CERTAIN) {
         return None;
     }
-    if change.went.samples > FEW * change.came.samples {
+    // What came and went in between counts as well: it is what goes up and down.
+    if life.lost(span.half, span.last, 0) > FEW * change.came.samples {
         return None;
     }
     let births = life.alive_from(span.from, span.until);
@@ -56,6 +57,6 @@ pub(super) fn old_part(life: &SiteLife<'_>, span: &Span) -> Option<Trend> {
         return Some(Trend::Slowing);
     }
     let time = |from: Seen, to: Seen| (moments[to.since].at - moments[from.since].at) as f64;
-    let slowing = rates_fall((early, time(half, between)), (late, time(between, last)));
+    let slowing = rates_fall((early, time(half, between)), (late, time(between, last)), 1.0);
     Some(if slowing { Trend::Slowing } else { Trend::Steady })
 }

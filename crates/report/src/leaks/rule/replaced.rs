@@ -1,6 +1,7 @@
 //! Larger and larger blocks replace each other: a buffer, an array or the table of a hash table that
 //! grows. Such blocks are few, so they are no statistics; but the size of each is known well.
 
+use super::super::cohorts::Record;
 use super::super::site_life::SiteLife;
 use super::{Span, Trend};
 
@@ -16,16 +17,16 @@ pub(super) fn replacement(life: &SiteLife<'_>, span: &Span) -> Option<Trend> {
     if records.len() < FEWEST || last.birth < span.from {
         return None;
     }
-    // The last is there, and most of what the site has; those before it are not.
-    let alive = life.alive_since(0);
-    let size: f64 = alive.iter().map(|&(_, samples)| samples).sum();
-    let is_there = |birth: u64, samples: u64| {
-        life.alive_from(birth, birth + 1).iter().any(|&(_, size)| size >= samples as f64)
+    let is_there = |record: &Record| {
+        let same = life.alive_from(record.birth, record.birth.saturating_add(1));
+        same.iter().any(|&(_, size)| size >= record.samples as f64)
     };
-    if !is_there(last.birth, last.samples) || 2.0 * (last.samples as f64) < size {
-        return None;
-    }
-    if is_there(second.birth, second.samples) && is_there(third.birth, third.samples) {
+    // The last is there, of those before it two at least are not, and it is most of the rest.
+    let (waiting, gone): (Vec<&Record>, Vec<&Record>) =
+        records[..records.len() - 1].iter().partition(|record| is_there(record));
+    let size: f64 = life.alive_since(0).iter().map(|&(_, samples)| samples).sum();
+    let garbage: f64 = waiting.iter().map(|record| record.samples as f64).sum();
+    if !is_there(&last) || gone.len() < 2 || 2.0 * (last.samples as f64) < size - garbage {
         return None;
     }
     let factor = last.samples as f64 / second.samples as f64;

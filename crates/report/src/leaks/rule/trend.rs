@@ -4,12 +4,13 @@ use super::super::site_life::{Change, SiteLife};
 
 /// Growth that is less than this part of what it was is slowing.
 const LESS: f64 = 0.7;
-/// How certain that has to be, in standard deviations: it is asked once of each site that grows.
-const SIGMAS: f64 = 2.0;
+/// How certain that has to be: the one-sided 97.5 % quantile of Student's distribution for 3 degrees of
+/// freedom and more. It is asked once of each site that grows.
+const STUDENT: [f64; 8] = [3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
 /// The slots in which new survivors are counted, at most and at least, and how many there are in each
 /// on average, at least.
 const MOST_SLOTS: usize = 12;
-const FEWEST_SLOTS: usize = 4;
+const FEWEST_SLOTS: usize = 5;
 const PER_SLOT: usize = 9;
 
 /// Whether fewer and fewer blocks are kept, by a clock. The scatter of the slots around a line says how
@@ -40,7 +41,8 @@ pub(super) fn is_slowing(
     let scatter = sums.iter().enumerate().map(residual).sum::<f64>() / (n - 2.0);
     let error = (scatter / squares).sqrt();
     let (first, last) = (mean - slope, mean + slope);
-    last < LESS * first && -slope > SIGMAS * error
+    let least = STUDENT[(slots - FEWEST_SLOTS).min(STUDENT.len() - 1)];
+    last < LESS * first && -slope > least * error
 }
 
 /// Whether nothing was kept for more than twice as long as ever before.
@@ -54,12 +56,17 @@ pub(super) fn has_stopped(life: &SiteLife<'_>, births: &[(u64, f64)]) -> bool {
     silence > 2 * longest && silence > life.end() / 20
 }
 
-/// Whether the rate at which something grows has fallen, from one time to the next.
-pub(super) fn rates_fall((early, before): (Change, f64), (late, after): (Change, f64)) -> bool {
+/// Whether the rate at which something grows has fallen, from one time to the next, by so many standard
+/// deviations.
+pub(super) fn rates_fall(
+    (early, before): (Change, f64),
+    (late, after): (Change, f64),
+    sigmas: f64,
+) -> bool {
     if before <= 0.0 || after <= 0.0 {
         return false;
     }
     let (was, is) = (early.net() / before, late.net() / after);
     let error = ((early.noise() / before).powi(2) * LESS * LESS + (late.noise() / after).powi(2)).sqrt();
-    is < LESS * was && (was - is) > SIGMAS * error
+    is < LESS * was && (was - is) > sigmas * error
 }
