@@ -101,7 +101,8 @@ pub use event_counter::EventCounter;
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
 pub use leaks::{
-    ByCycles, JudgedSite, Judgement, Leak, Leaks, Outlook, Shape, Suspect, Suspects, Truth, Truths, Verdict,
+    ByCycles, JudgedSite, Judgement, Leak, Leaks, Outlook, Shape, Suspect, Suspects, Truth, Truths,
+    Verdict,
 };
 pub use library_calls::LibraryCall;
 pub use lifespans::Lifespans;

@@ -50,7 +50,7 @@ struct Candidate {
 }
 
 impl Aggregate {
-    /// The leaks, if the collector's cycles are known.
+    /// The leaks, if enough of the collector's cycles are known.
     pub(super) fn leaks_by_cycles(
         &self,
         history: History<'_>,
@@ -86,8 +86,7 @@ impl Aggregate {
         let by_cycles = Some(ByCycles { reachable });
         let known_until = cohorts.truths().moments().last().map_or(0, |truth| truth.at);
         if !conclusive {
-            let (outlook, suspects) = (Outlook::RarelyCollected, self.suspects(history, table));
-            return Some(Leaks { outlook, found: Vec::new(), suspects, known_until, by_cycles });
+            return None;
         }
         let name = |number: u32| &numbers.sites[number as usize];
         candidates.sort_by(|one, other| {
@@ -156,12 +155,7 @@ impl Aggregate {
         }
     }
 
-    fn judged_leak(
-        &self,
-        site: &Site,
-        evidence: &Evidence,
-        judged: &JudgedSite,
-    ) -> Leak {
+    fn judged_leak(&self, site: &Site, evidence: &Evidence, judged: &JudgedSite) -> Leak {
         let Judgement { until, .. } = judged.judgement;
         let window = (until / 4, until);
         let mut windows = vec![0_u64; WINDOWS as usize];
@@ -188,8 +182,7 @@ impl Aggregate {
         let suspect = |candidate: &Candidate| {
             let (site, evidence) = of(candidate.number)?;
             let judged = &candidate.judged;
-            let seconds =
-                (judged.judgement.until - judged.judgement.from).max(1) as f64 / 1e6;
+            let seconds = (judged.judgement.until - judged.judgement.from).max(1) as f64 / 1e6;
             let Estimate { bytes, error, low, high } = judged.growth;
             Some(Suspect {
                 site,

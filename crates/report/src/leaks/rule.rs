@@ -122,6 +122,11 @@ impl Span {
         Some(Span { quarter: about(0.3), half, last, from: until / 4, until })
     }
 
+    /// Whether enough of the run is known.
+    fn is_seen(&self, life: &SiteLife<'_>) -> bool {
+        self.until as f64 >= SEEN * life.end() as f64
+    }
+
     fn halves(&self) -> (Seen, Seen) {
         (Seen::all(self.half), Seen::all(self.last))
     }
@@ -129,11 +134,11 @@ impl Span {
 
 /// The verdict; `None` if there are too few moments for any.
 pub(super) fn judge(life: &SiteLife<'_>, progress: &Progress) -> Option<Judgement> {
-    let span = Span::of(life).filter(|span| span.until as f64 >= SEEN * life.end() as f64)?;
+    let span = Span::of(life)?;
     let (from, to) = span.halves();
     let change = life.change(from, to);
     let (before, after) = (life.size(from).samples, life.size(to).samples);
-    let (verdict, shape) = verdict(life, &span, &change, after, progress);
+    let (verdict, shape) = verdict(life, &span, &change, after, progress)?;
     Some(Judgement {
         verdict,
         shape,
@@ -157,10 +162,16 @@ pub(super) enum Trend {
 
 /// The shape in which a site grows, and how that goes on.
 fn growth(life: &SiteLife<'_>, span: &Span, progress: &Progress) -> Option<(Shape, Trend)> {
-    let replaced = replaced::replacement(life, span).map(|trend| (Shape::Replacement, trend));
-    let kept = || kept::whole(life, span, progress).map(|trend| (Shape::Kept, trend));
+    // Its blocks are seen while they are allocated, whatever the collector does.
+    if let Some(trend) = replaced::replacement(life, span) {
+        return Some((Shape::Replacement, trend));
+    }
+    if !span.is_seen(life) {
+        return None;
+    }
+    let kept = kept::whole(life, span, progress).map(|trend| (Shape::Kept, trend));
     // Where nothing goes, that says all. The others are for sites of which much goes.
-    replaced.or_else(kept).or_else(|| {
+    kept.or_else(|| {
         let others = [
             (Shape::OldPartKept, kept::old_part(life, span)),
             (Shape::Backlog, backlog::backlog(life, span)),
@@ -176,17 +187,20 @@ fn verdict(
     change: &Change,
     after: f64,
     progress: &Progress,
-) -> (Verdict, Option<Shape>) {
+) -> Option<(Verdict, Option<Shape>)> {
     if let Some((shape, trend)) = growth(life, span, progress) {
-        let is_fresh = shape == Shape::Replacement
-            || span.until as f64 >= FRESH * life.end() as f64;
+        let is_fresh =
+            shape == Shape::Replacement || span.until as f64 >= FRESH * life.end() as f64;
         let verdict = match trend {
             Trend::Slowing => Verdict::Slowing,
             Trend::Stopped => Verdict::Stopped,
             Trend::Steady if is_fresh => Verdict::KeepsGrowing,
             Trend::Steady => Verdict::WasGrowing,
         };
-        return (verdict, Some(shape));
+        return Some((verdict, Some(shape)));
+    }
+    if !span.is_seen(life) {
+        return None;
     }
     let at_end: f64 = life.alive_since(0).iter().map(|&(_, samples)| samples).sum();
     let verdict = if 3.0 * change.went.samples >= after && change.went.samples > 0.0 {
@@ -196,5 +210,5 @@ fn verdict(
     } else {
         Verdict::NotSeen
     };
-    (verdict, None)
+    Some((verdict, None))
 }

@@ -41,9 +41,10 @@ impl Truths {
             let end = rising.last().map_or(0, |last| last.at) as u128 + 1;
             let slot = |truth: &Truth| u128::from(truth.at) * MOST_TRUTHS as u128 / end;
             let next = rising.iter().skip(1).map(Some).chain([None]);
-            let is_last = rising.iter().zip(next).map(|(truth, next)| {
-                next.is_none_or(|next| slot(next) != slot(truth))
-            });
+            let is_last = rising
+                .iter()
+                .zip(next)
+                .map(|(truth, next)| next.is_none_or(|next| slot(next) != slot(truth)));
             let kept: Vec<bool> = is_last.collect();
             let mut kept = kept.into_iter();
             rising.retain(|_| kept.next().unwrap_or(true));
@@ -75,7 +76,8 @@ mod tests {
     #[test]
     fn moments_rise_and_are_bounded() {
         let truth = |at, known| Truth { at, known };
-        let truths = Truths::new([truth(30, 40), truth(0, 5), truth(10, 20), truth(12, 11), truth(8, 25)]);
+        let truths =
+            Truths::new([truth(30, 40), truth(0, 5), truth(10, 20), truth(12, 11), truth(8, 25)]);
         assert_eq!(truths.moments(), [truth(10, 20), truth(30, 40)]);
         assert_eq!([9, 10, 29, 30].map(|birth| truths.first_after(birth)), [0, 1, 1, 2]);
         assert_eq!([20, 21, 40, 41].map(|death| truths.first_without(death)), [0, 1, 1, 2]);

@@ -16,9 +16,21 @@ pub(super) fn backlog(life: &SiteLife<'_>, span: &Span) -> Option<Trend> {
         let all = (0..moments.len()).filter(inside);
         all.min_by(|&one, &other| sizes[one].samples.total_cmp(&sizes[other].samples))
     };
-    let [first, second, third] =
-        [floor(0.25, 0.5)?, floor(0.5, 0.75)?, floor(0.75, 1.0)?];
+    let [first, second, third] = [floor(0.25, 0.5)?, floor(0.5, 0.75)?, floor(0.75, 1.0)?];
     if first >= second || second >= third {
+        return None;
+    }
+    // What goes up and down is as large at its crests as before.
+    let crest = |from: f64, to: f64| {
+        let until = span.until as f64;
+        let inside = moments
+            .iter()
+            .zip(&sizes)
+            .filter(|(truth, _)| (from * until..=to * until).contains(&(truth.at as f64)));
+        inside.map(|(_, size)| size).max_by(|one, other| one.samples.total_cmp(&other.samples))
+    };
+    let (early, late) = (crest(0.25, 0.5)?, crest(0.75, 1.0)?);
+    if late.samples - early.samples < LIKELY * (late.squares + early.squares).sqrt() {
         return None;
     }
     let seen = Seen::all;
@@ -31,10 +43,11 @@ pub(super) fn backlog(life: &SiteLife<'_>, span: &Span) -> Option<Trend> {
     if !early.is_growth(LIKELY) || ages.1 < LONGER * ages.0 {
         return None;
     }
-    if !late.is_growth(LIKELY) {
-        return Some(Trend::Stopped);
-    }
     let time = |from: usize, to: usize| (moments[to].at - moments[from].at) as f64;
+    if !late.is_growth(LIKELY) {
+        let less = rates_fall((early, time(first, second)), (late, time(second, third)), LIKELY);
+        return less.then_some(Trend::Stopped);
+    }
     // What fills has a backlog too, up to the day that it is full.
     let slowing = rates_fall((early, time(first, second)), (late, time(second, third)), 0.0);
     Some(if slowing { Trend::Slowing } else { Trend::Steady })

@@ -1,7 +1,7 @@
 //! What comes stays.
 
 use super::super::site_life::{Seen, SiteLife};
-use super::trend::{is_slowing, has_stopped, rates_fall};
+use super::trend::{has_stopped, is_slowing, rates_fall};
 use super::{CERTAIN, LIKELY, Span, Trend};
 use crate::timeline::Progress;
 

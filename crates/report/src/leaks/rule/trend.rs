@@ -67,6 +67,7 @@ pub(super) fn rates_fall(
         return false;
     }
     let (was, is) = (early.net() / before, late.net() / after);
-    let error = ((early.noise() / before).powi(2) * LESS * LESS + (late.noise() / after).powi(2)).sqrt();
+    let error =
+        ((early.noise() / before).powi(2) * LESS * LESS + (late.noise() / after).powi(2)).sqrt();
     is < LESS * was && (was - is) > sigmas * error
 }
