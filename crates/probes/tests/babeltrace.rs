@@ -89,6 +89,7 @@ fn events(turn: u64) -> Vec<Event> {
         Event::End,
         Event::Spacing(Spacing { until: turn, ns: 60 * turn }),
         Event::Replaced,
+        Event::Cycle { number: turn, began: 5 * turn },
     ]
 }
 
