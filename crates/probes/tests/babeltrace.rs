@@ -187,6 +187,7 @@ fn shown(Timed { time, event }: &Timed) -> String {
         Event::System(system) => ("system", optional_fields(&format!("{system:?}"))),
         Event::Pressure { headroom } => ("pressure", format!("headroom = {headroom}")),
         Event::Spacing(Spacing { until, ns }) => ("spacing", format!("until = {until}, ns = {ns}")),
+        Event::Cycle { number, began } => ("cycle", format!("number = {number}, began = {began}")),
         Event::End => return format!("end: {{ time = {time} }}"),
         Event::Replaced => return format!("replaced: {{ time = {time} }}"),
     };

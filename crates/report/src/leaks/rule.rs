@@ -105,10 +105,12 @@ pub(super) struct Span {
     /// A quarter of F, and F, in microseconds.
     pub(super) from: u64,
     pub(super) until: u64,
+    /// Whether there are enough moments, and enough of the run is known.
+    is_seen: bool,
 }
 
 impl Span {
-    /// `None` if there are not enough moments to compare.
+    /// `None` if there is no moment at all.
     fn of(life: &SiteLife<'_>) -> Option<Span> {
         let moments = life.moments();
         let last = moments.len().checked_sub(1)?;
@@ -118,13 +120,15 @@ impl Span {
             let behind = moments.partition_point(|truth| truth.at as f64 <= part * until as f64);
             behind.checked_sub(1)
         };
-        let half = about(0.6).filter(|&half| moments[half].at as f64 >= 0.3 * until as f64)?;
-        Some(Span { quarter: about(0.3), half, last, from: until / 4, until })
-    }
-
-    /// Whether enough of the run is known.
-    fn is_seen(&self, life: &SiteLife<'_>) -> bool {
-        self.until as f64 >= SEEN * life.end() as f64
+        let half = about(0.6).filter(|&half| moments[half].at as f64 >= 0.3 * until as f64);
+        Some(Span {
+            quarter: about(0.3),
+            half: half.unwrap_or(last.saturating_sub(1)),
+            last,
+            from: until / 4,
+            until,
+            is_seen: half.is_some() && until as f64 >= SEEN * life.end() as f64,
+        })
     }
 
     fn halves(&self) -> (Seen, Seen) {
@@ -166,7 +170,7 @@ fn growth(life: &SiteLife<'_>, span: &Span, progress: &Progress) -> Option<(Shap
     if let Some(trend) = replaced::replacement(life, span) {
         return Some((Shape::Replacement, trend));
     }
-    if !span.is_seen(life) {
+    if !span.is_seen {
         return None;
     }
     let kept = kept::whole(life, span, progress).map(|trend| (Shape::Kept, trend));
@@ -199,7 +203,7 @@ fn verdict(
         };
         return Some((verdict, Some(shape)));
     }
-    if !span.is_seen(life) {
+    if !span.is_seen {
         return None;
     }
     let at_end: f64 = life.alive_since(0).iter().map(|&(_, samples)| samples).sum();
