@@ -10,6 +10,7 @@ let serve rate f =
     while float !i < rate *. now () do
       incr i; let s = scratch !i in if !i mod 4 = 0 then ring.(!i / 4 mod 4000) <- s; f !i done;
     Unix.sleepf 0.005
+  done
 (* LEAK 0.3 MB/s: callbacks that are registered and never removed *)
 let listeners : (int -> int) list ref = ref []
 let () = serve 1000. (fun i -> let data = Bytes.create 250 in listeners := (fun k -> k + Bytes.length data + i) :: !listeners)

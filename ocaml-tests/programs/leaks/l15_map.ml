@@ -10,6 +10,7 @@ let serve rate f =
     while float !i < rate *. now () do
       incr i; let s = scratch !i in if !i mod 4 = 0 then ring.(!i / 4 mod 4000) <- s; f !i done;
     Unix.sleepf 0.005
+  done
 (* LEAK 0.4 MB/s: a functor's map with fresh keys *)
 module Names = Map.Make (String)
 let names = ref Names.empty

@@ -10,6 +10,7 @@ let serve rate f =
     while float !i < rate *. now () do
       incr i; let s = scratch !i in if !i mod 4 = 0 then ring.(!i / 4 mod 4000) <- s; f !i done;
     Unix.sleepf 0.005
+  done
 (* LEAK 0.1 MB/s: a chain of suspensions that nobody forces *)
 let total = ref (lazy 0)
 let () = serve 1500. (fun i -> let before = !total in total := lazy (Lazy.force before + i))

@@ -10,6 +10,7 @@ let serve rate f =
     while float !i < rate *. now () do
       incr i; let s = scratch !i in if !i mod 4 = 0 then ring.(!i / 4 mod 4000) <- s; f !i done;
     Unix.sleepf 0.005
+  done
 (* STEADY: the last 10,000 results; full after 5 s *)
 let last = Array.make 10_000 Bytes.empty
 let () = serve 2000. (fun i -> last.(i mod 10_000) <- Bytes.create 400)

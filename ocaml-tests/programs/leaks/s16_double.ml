@@ -10,6 +10,7 @@ let serve rate f =
     while float !i < rate *. now () do
       incr i; let s = scratch !i in if !i mod 4 = 0 then ring.(!i / 4 mod 4000) <- s; f !i done;
     Unix.sleepf 0.005
+  done
 (* STEADY: two buffers that take turns every 3 s *)
 let pages = [| []; [] |]
 let () = serve 2000. (fun i ->
