@@ -224,7 +224,7 @@ fn undecided(trace: &TraceFigures<'_>, outlook: Outlook) -> String {
             rarely to tell a leak from garbage that waits; take a filter away, or trace a longer run"
             .to_owned(),
         (Outlook::RarelyCollected, false, _) => "old blocks were collected too rarely to tell a \
-            leak from garbage that waits; trace a longer run"
+            leak from garbage that waits; take a snapshot, or trace a longer run"
             .to_owned(),
         (Outlook::TooShort | Outlook::Clear, ..) => {
             "the trace is too short; trace a longer run".to_owned()
