@@ -7,8 +7,8 @@
 
 use hashbrown::HashMap;
 
+use crate::cohorts::Cohorts;
 use crate::counts::Counts;
-use crate::leaks::Cohorts;
 use crate::paths::{PathMoves, is_stand_in};
 use crate::sweeps::{SLOTS, Sweeps};
 

@@ -9,12 +9,10 @@
 //! old enough to have survived two collections count as evidence: [`judged`].
 
 mod by_cycles;
-mod cohorts;
 mod judged;
 mod rule;
 mod site_life;
 mod suspects;
-mod truths;
 mod windows;
 
 use hashbrown::HashMap;
@@ -30,11 +28,9 @@ use crate::own_code::SiteFrame;
 use crate::rows::{By, Grouping, Site};
 use crate::site_nodes::SiteNodes;
 pub use by_cycles::{ByCycles, JudgedSite};
-pub(crate) use cohorts::Cohorts;
 use judged::Judged;
 pub use rule::{Judgement, Shape, Verdict};
 pub use suspects::{Suspect, Suspects};
-pub use truths::{Truth, Truths};
 use windows::FEWEST;
 
 /// The least growth, in standard errors. A program has thousands of sites, so two

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use crate::block_counter::OverTime;
 use crate::depth::Depth;
-use crate::leaks::Truths;
 use crate::lifespans::Lifespans;
 use crate::select::Selection;
+use crate::truths::Truths;
 
 /// What to aggregate.
 #[derive(Clone, Debug, Default)]

@@ -3,15 +3,15 @@
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
-use super::cohorts::Amount;
 use super::rule::{Judgement, Shape, Verdict, judge};
 use super::site_life::SiteLife;
-use super::truths::Truth;
 use super::{Evidence, History, Leak, Leaks, Outlook, Suspect, Suspects};
 use crate::aggregate::{Aggregate, Metric};
 use crate::callers::SiteNumbers;
+use crate::cohorts::Amount;
 use crate::estimate::Estimate;
 use crate::rows::{By, Grouping, Site};
+use crate::truths::Truth;
 
 /// The most suspects that are named, and how many are named even if they did not grow.
 const MOST: usize = 8;

@@ -1,6 +1,6 @@
 //! The verdict on a site, by what the collector found reachable.
 //!
-//! Moments of truth are the beginnings of cycles whose marking is done ([`Truths`](super::Truths)).
+//! Moments of truth are the beginnings of cycles whose marking is done ([`Truths`](crate::Truths)).
 //! F is the last of them: of what happened later nothing is known but what was allocated and not
 //! collected. The rule looks at the time from a quarter of F to F, so that what a program builds up
 //! while it starts does not count, in whatever unit its start is.

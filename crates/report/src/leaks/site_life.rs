@@ -1,7 +1,7 @@
 //! What one site had reachable at each moment.
 
-use super::cohorts::{Amount, Record};
-use super::truths::{Truth, Truths};
+use crate::cohorts::{Amount, Record};
+use crate::truths::{Truth, Truths};
 
 /// The evidence on one site.
 pub(super) struct SiteLife<'a> {

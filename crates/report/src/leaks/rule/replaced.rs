@@ -1,9 +1,9 @@
 //! Larger and larger blocks replace each other: a buffer, an array or the table of a hash table that
 //! grows. Such blocks are few, so they are no statistics; but the size of each is known well.
 
-use super::super::cohorts::Record;
 use super::super::site_life::SiteLife;
 use super::{Span, Trend};
+use crate::cohorts::Record;
 
 /// The fewest blocks: one that replaces another that has replaced a third.
 const FEWEST: usize = 3;

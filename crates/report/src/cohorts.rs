@@ -6,7 +6,7 @@
 
 use hashbrown::HashMap;
 
-use super::truths::Truths;
+use crate::truths::Truths;
 
 /// The most cells. A trace with more sites than that has no figures by cycles of the others.
 const MOST_CELLS: usize = 1 << 20;
@@ -103,8 +103,8 @@ impl Cohorts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::truths::Truth;
     use super::*;
+    use crate::truths::Truth;
 
     #[test]
     fn a_block_counts_where_it_is_seen() {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 /// The most moments that are kept. With more, those that are close together are left out.
-pub(super) const MOST_TRUTHS: usize = 48;
+const MOST_TRUTHS: usize = 48;
 
 /// A moment, in microseconds since the start of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
