@@ -85,7 +85,7 @@ fn assert_figures(path: &Path) {
         }
         let mut expected: BTreeMap<_, i64> = BTreeMap::new();
         for row in aggregate.rows(reader.locations(), By::Location, metric) {
-            let bytes = aggregate.estimate(metric, metric.samples(&row.counts)).bytes.round();
+            let bytes = aggregate.estimate(metric, metric.of(&row.counts)).bytes.round();
             if bytes > 0.0 {
                 let key = (row.site.name, row.site.file, row.site.line);
                 *expected.entry(key).or_default() += bytes as i64;
