@@ -1,7 +1,7 @@
 //! Reads records while a series is written.
 //!
-//! As [`TraceFile::apply_all`] does for a plain trace, but block by block: each allocation and
-//! each end changes what is alive.
+//! As [`TraceFile::apply_all`](crate::writer::trace_file::TraceFile::apply_all) does for a plain trace, but block by
+//! block: each allocation and each end changes what is alive.
 
 use heaptap_trace::{Block, DomainSink, End, Source, WriteError};
 
