@@ -283,7 +283,7 @@ impl fmt::Display for StartRequest {
         rotate.as_ref().map_or(Ok(()), |when| write!(f, " rotate={}", words::word(when)))?;
         keep.map_or(Ok(()), |keep| write!(f, " keep={keep}"))?;
         recorder.as_ref().map_or(Ok(()), |time| write!(f, " recorder={}", words::word(time)))?;
-        span.map_or(Ok(()), |span| write!(f, " for={}", span.as_secs_f64()))?;
+        span.map_or(Ok(()), |span| write!(f, " for={}", in_seconds(span)))?;
         write_wait(f, *wait)
     }
 }
@@ -312,7 +312,7 @@ impl fmt::Display for StopRequest {
 }
 
 fn write_wait(f: &mut fmt::Formatter<'_>, wait: Option<Duration>) -> fmt::Result {
-    wait.map_or(Ok(()), |wait| write!(f, " wait={}", wait.as_secs_f64()))
+    wait.map_or(Ok(()), |wait| write!(f, " wait={}", in_seconds(wait)))
 }
 
 /// A rate that can be one. Which the sampler accepts is the plugin's to say.
@@ -406,6 +406,12 @@ fn seconds_up_to(text: &str, most: u64) -> Option<Duration> {
     (wait <= Duration::from_secs(most)).then_some(wait)
 }
 
+/// A time as [`seconds`] reads it, to the nanosecond: a float is not that precise.
+fn in_seconds(time: Duration) -> String {
+    let text = format!("{}.{:09}", time.as_secs(), time.subsec_nanos());
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn is_number(digits: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -488,6 +494,15 @@ mod tests {
         assert_eq!((all.rate, all.wait, all.span), (Some(1e-3), second, second));
         assert_eq!(start("start /x for=86400.5").span, Some(Duration::from_millis(86_400_500)));
         assert_eq!(start("start /x 1").rate, Some(1.0));
+    }
+
+    #[test]
+    fn times_are_written_to_the_nanosecond() {
+        for line in ["stop wait=3.9995999", "stop wait=10", "stop wait=0.000000001", "stop wait=0"]
+        {
+            let command = Command::parse(line.as_bytes()).unwrap();
+            assert_eq!(command.to_string(), line);
+        }
     }
 
     #[test]
