@@ -30,6 +30,9 @@ def changed(pid):
                 in_file = file.read(end - start)
             memory.seek(start)
             in_memory = memory.read(len(in_file))
+            # The memory of a process that has ended meanwhile is empty.
+            if not in_memory and in_file:
+                raise ProcessLookupError(f"process {pid} has ended")
             if in_memory != in_file:
                 count[path[0]] = sum(a != b for a, b in zip(in_memory, in_file))
     return count
