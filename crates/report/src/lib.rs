@@ -32,6 +32,8 @@
 //!
 //! - [`figures`] are all of these as data: what `--json` prints, the text is made of and the viewer shows.
 //!
+//! - [`diagnosis`] is one verdict from all evidence: what `heaptap doctor` says.
+//!
 //! [`escape`] makes hostile names harmless. Nothing here prints: the program `heaptap`, the exporters and the viewer do.
 
 #![forbid(unsafe_code)]
@@ -47,6 +49,7 @@ mod callers;
 mod classes;
 mod counts;
 mod depth;
+pub mod diagnosis;
 mod diff;
 pub mod escape;
 mod estimate;

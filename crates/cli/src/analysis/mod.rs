@@ -3,11 +3,12 @@
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
 //! [`recursion`]; [`live`], a trace that is tailed, and the figures [`so_far`];
-//! and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap_report::figures`.
+//! and [`heap`], a snapshot analysed; [`evidence`], all of these for a diagnosis. The figures that they print are those of `heaptap_report::figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
 pub(crate) mod continued;
+pub(crate) mod evidence;
 pub(crate) mod filters;
 pub(crate) mod findings;
 mod gzip;

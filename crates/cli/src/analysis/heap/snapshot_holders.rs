@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use heaptap_graph::{HeapAnalysis, HolderId};
+use heaptap_graph::{HeapAnalysis, HolderId, RetainingHolders};
 use heaptap_heap::MetaKey;
 use heaptap_report::figures::SnapshotHolders;
 use heaptap_report::figures::heap::titles::Titles;
@@ -13,7 +13,7 @@ use heaptap_report::rows::{Grouping, Sites};
 use heaptap_report::{Frame, Options};
 
 use super::load::{load_with_types, say_types};
-use super::tracked::{RetainingHolders, TrackedBlocks, part_of_snapshot, taken_without_trace};
+use super::tracked::{TrackedBlocks, part_of_snapshot, taken_without_trace};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::trace_files::{InputFile, expand, shown};

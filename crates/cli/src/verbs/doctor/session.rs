@@ -1,0 +1,181 @@
+//! What a running program is asked for: a trace, unless it is traced already, and snapshots. Only what was begun here is
+//! ended here.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use heaptap_client::Process;
+use heaptap_control::{
+    Command, Flushed, SnapshotRequest, StartRequest, Started, StopRequest, Stopped, Taken,
+};
+use heaptap_report::diagnosis::allocated_bytes;
+use heaptap_settings::file_name;
+
+use super::folder::Folder;
+use super::options::WatchOptions;
+use crate::exit_status::Failure;
+use crate::io::attaching::GRACE;
+use crate::io::attaching::interruption::Interruption;
+use crate::io::attaching::listening::{self, Left};
+use crate::io::attaching::words::of_process;
+use crate::io::running;
+use crate::io::sidecar::read_sidecar;
+use crate::text::escape;
+
+/// The rate of a program that allocates little, and the bytes a second from which on it is lower.
+const USUAL_RATE: f64 = 1e-3;
+const MUCH: f64 = 200e6;
+const LOWEST_RATE: f64 = 1e-5;
+
+/// How long a program is watched to know how much it allocates.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A program that is watched.
+pub(super) struct Session {
+    pub(super) process: Process,
+    /// The trace, if the program writes one to a file.
+    trace: Option<PathBuf>,
+    /// The trace was begun here.
+    is_own: bool,
+    left: Left,
+    timeout: Duration,
+}
+
+impl Session {
+    /// Has the program traced for a time, unless it is.
+    pub(super) fn begin(
+        options: &WatchOptions,
+        process: Process,
+        folder: &Folder,
+        span: Duration,
+        interruption: &Interruption,
+    ) -> Result<Session, Failure> {
+        refuse_container(process)?;
+        let mut session = Session {
+            process,
+            trace: None,
+            is_own: false,
+            left: Left::Nothing,
+            timeout: options.timeout,
+        };
+        if let Some(status) = listening::status(process)?
+            && matches!(&status.state[..], "tracing" | "recording")
+        {
+            // A recorder has its trace in memory.
+            session.trace = (status.state == "tracing").then(|| status.trace.clone());
+            return Ok(session);
+        }
+        session.left =
+            listening::ensure(process, options.timeout, options.despite_seccomp, interruption)?;
+        interruption.check("no trace was started")?;
+        session.is_own = true;
+        // It also lasts while snapshots are read.
+        let span = span * 2 + Duration::from_secs(60) + GRACE;
+        session.start(folder, options.rate.unwrap_or(USUAL_RATE), span)?;
+        if options.rate.is_none() {
+            session.slow_down(folder, span)?;
+        }
+        Ok(session)
+    }
+
+    /// A program that was started with a trace.
+    pub(super) fn of_launched(process: Process, trace: PathBuf, timeout: Duration) -> Session {
+        Session { process, trace: Some(trace), is_own: false, left: Left::Nothing, timeout }
+    }
+
+    fn start(&mut self, folder: &Folder, rate: f64, span: Duration) -> Result<(), Failure> {
+        let file = folder.free_name("trace", "ctf");
+        let request = StartRequest {
+            file: PathBuf::from(file_name::literal(file.as_os_str())),
+            rate: Some(rate),
+            span: Some(span),
+            wait: Some(self.timeout),
+            ..StartRequest::default()
+        };
+        let started: Started =
+            running::ask(self.process, &Command::Start(request), "no trace was started")?;
+        self.trace = Some(started.file);
+        Ok(())
+    }
+
+    /// Traces at a lower rate if the program allocates very much.
+    fn slow_down(&mut self, folder: &Folder, span: Duration) -> Result<(), Failure> {
+        thread::sleep(LOOK);
+        let Some(speed) = self.trace().and_then(speed).filter(|speed| *speed > MUCH) else {
+            return Ok(());
+        };
+        let first = self.trace.clone();
+        self.stop()?;
+        self.start(folder, (USUAL_RATE * MUCH / speed).max(LOWEST_RATE), span)?;
+        for file in
+            first.iter().flat_map(|trace| [trace.clone(), trace.with_extension("ctf.probes")])
+        {
+            let _ = std::fs::remove_file(file);
+        }
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<Stopped, Failure> {
+        let request = StopRequest { wait: Some(self.timeout) };
+        running::ask(self.process, &Command::Stop(request), "the trace goes on")
+    }
+
+    pub(super) fn trace(&self) -> Option<&Path> {
+        self.trace.as_deref()
+    }
+
+    /// Takes a snapshot.
+    pub(super) fn snapshot(&self, file: PathBuf) -> Result<PathBuf, Failure> {
+        let wait = Some(self.timeout);
+        let request = SnapshotRequest { file, wait, ..SnapshotRequest::default() };
+        let taken: Taken =
+            running::ask(self.process, &Command::Snapshot(request), "no snapshot was taken")?;
+        Ok(taken.file)
+    }
+
+    /// Ends the trace if it was begun here; else has what is recorded written. Returns what did not go well.
+    pub(super) fn end(&self) -> Vec<String> {
+        if !self.process.is_running() {
+            return Vec::new();
+        }
+        let mut remarks = Vec::new();
+        if self.is_own {
+            if let Err(failure) = self.stop() {
+                let why = failure.message().unwrap_or_default().to_owned();
+                remarks.push(format!("{why}; it ends by itself"));
+            }
+            self.left.clear(self.process);
+        } else {
+            // What is not written yet is not seen.
+            let _: Result<Flushed, _> = self.process.ask(&Command::Flush, || {});
+        }
+        remarks
+    }
+}
+
+/// What a program allocates in a second, by its sidecar.
+fn speed(trace: &Path) -> Option<f64> {
+    let (_, read) = read_sidecar(trace).ok()?;
+    let (first, last) = read.history.span?;
+    let seconds = last.saturating_sub(first) as f64 / 1e9;
+    // A sidecar counts from the start of its trace, or of the program.
+    let at = |time| allocated_bytes(&read.history, time);
+    let begin = read.history.heap.points.first().map_or(first, |(time, _)| *time);
+    let bytes = at(last)?.saturating_sub(at(begin).unwrap_or(0));
+    (seconds > 0.2).then(|| bytes as f64 / seconds)
+}
+
+fn refuse_container(process: Process) -> Result<(), Failure> {
+    if process.other_root().is_none() {
+        return Ok(());
+    }
+    let pid = process.pid();
+    let what = format!(
+        "it runs in a container, or has another root directory, where its files would be: run `heaptap attach {pid} \
+         --snapshot --for 60s` and `heaptap snapshot {pid}`, copy the files from {}, and give them to \
+         `heaptap doctor`",
+        escape::path(&PathBuf::from(format!("/proc/{pid}/root")))
+    );
+    Err(Failure::Trouble(of_process(process, &what)))
+}
