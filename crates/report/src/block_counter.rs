@@ -198,6 +198,10 @@ impl BlockCounter {
             counts.settle(peak);
             counts.live = counts.live.wrapping_add(by);
         });
+        if self.over_time == OverTime::LiveSize {
+            let growth = &mut self.aggregate.growth;
+            growth.born(block);
+        }
         self.aggregate.peak.add(block.live_samples(), block.birth, level);
         self.record_live_size(block.birth);
     }
@@ -237,7 +241,10 @@ impl BlockCounter {
         self.aggregate.peak.remove(block.live_samples());
         self.aggregate.lifetimes.died(lifetime, block.sampled());
         if self.over_time == OverTime::LiveSize && block.old {
-            self.aggregate.growth.old_died(time, self.aggregate.allocated.count);
+            let Aggregate { growth, allocated, scale, .. } = &mut self.aggregate;
+            growth.old_died(time, allocated.count);
+            let series = growth.series_of_path(block.path);
+            growth.cohorts.died(series, (block.birth, time), block.sampled(), scale);
         }
         self.record_live_size(time);
     }

@@ -8,7 +8,10 @@
 //! Garbage that is not collected yet looks like a leak. So only survivors that are
 //! old enough to have survived two collections count as evidence: [`judged`].
 
+mod by_cycles;
 mod judged;
+mod rule;
+mod site_life;
 mod suspects;
 mod windows;
 
@@ -24,7 +27,9 @@ use crate::library_calls::LibraryCall;
 use crate::own_code::SiteFrame;
 use crate::rows::{By, Grouping, Site};
 use crate::site_nodes::SiteNodes;
+pub use by_cycles::{ByCycles, JudgedSite};
 use judged::Judged;
+pub use rule::{Judgement, Shape, Verdict};
 pub use suspects::{Suspect, Suspects};
 use windows::FEWEST;
 
@@ -73,6 +78,8 @@ pub struct Leak {
     pub callers: Vec<Caller>,
     /// The library functions through which the site allocates, by live samples, if it is own code.
     pub library_calls: Vec<LibraryCall>,
+    /// The verdict by the collector's cycles, if they are known.
+    pub judged: Option<JudgedSite>,
 }
 
 /// The result of a search for leaks.
@@ -84,6 +91,10 @@ pub struct Leaks {
     pub found: Vec<Leak>,
     /// If the trace cannot show leaks: the sites that grew most.
     pub suspects: Suspects,
+    /// The time up to which survivors are evidence, in microseconds; 0 if there is none.
+    pub known_until: u64,
+    /// What was reachable at the beginning of the collector's cycles, if they are known.
+    pub by_cycles: Option<ByCycles>,
 }
 
 /// The evidence on one site.
@@ -126,11 +137,17 @@ impl Aggregate {
 
     fn leaks_in(&self, history: History<'_>, table: &LocationTable, levels: usize) -> Leaks {
         let growth = history.growth;
+        if self.has_enough()
+            && let Some(leaks) = self.leaks_by_cycles(history, table, levels)
+        {
+            return leaks;
+        }
         let judged = match self.judged(growth) {
             Ok(judged) => judged,
             Err(outlook) => {
                 let suspects = self.suspects(history, table);
-                return Leaks { outlook, found: Vec::new(), suspects };
+                let found = Vec::new();
+                return Leaks { outlook, found, suspects, known_until: 0, by_cycles: None };
             }
         };
         let grouping = Grouping { by: By::Location, site: history.site };
@@ -149,36 +166,56 @@ impl Aggregate {
         found.sort_by(|one, other| {
             other.growth.bytes.total_cmp(&one.growth.bytes).then_with(|| one.site.cmp(&other.site))
         });
+        self.add_callers(&mut found, table, grouping, levels);
+        Leaks {
+            outlook: Outlook::Clear,
+            found,
+            suspects: Suspects::default(),
+            known_until: judged.window.1,
+            by_cycles: None,
+        }
+    }
+
+    /// Adds who calls the sites, and what they allocate through.
+    fn add_callers(
+        &self,
+        found: &mut [Leak],
+        table: &LocationTable,
+        grouping: Grouping,
+        levels: usize,
+    ) {
         let sites: Vec<Site> = found.iter().map(|leak| leak.site.clone()).collect();
-        let suspects = Suspects::default();
         if sites.is_empty() {
-            return Leaks { outlook: Outlook::Clear, found, suspects };
+            return;
         }
         let callers = self.callers(table, grouping, Metric::Live, &sites, levels);
         for (leak, callers) in found.iter_mut().zip(callers) {
             leak.callers = callers;
         }
-        if history.site == SiteFrame::Own {
+        if grouping.site == SiteFrame::Own {
             let calls = self.library_calls(table, By::Location, Metric::Live, &sites);
             for (leak, calls) in found.iter_mut().zip(calls) {
                 leak.library_calls = calls;
             }
         }
-        Leaks { outlook: Outlook::Clear, found, suspects }
     }
 
     /// The part of the run that is evidence, or why there is none.
     fn judged(&self, growth: &Growth) -> Result<Judged, Outlook> {
         const FEWEST_POINTS: usize = 16;
-        // Of several rates, what would have been sampled at the lowest decides: nothing is seen
-        // more clearly than the least clear stretch is.
-        if self.allocated.count / self.rates.weight(0).count.max(1) < FEWEST {
+        if !self.has_enough() {
             return Err(Outlook::TooFew);
         }
         if growth.len() < FEWEST_POINTS {
             return Err(Outlook::TooShort);
         }
         Judged::new(self, growth).ok_or(Outlook::RarelyCollected)
+    }
+
+    /// Whether there are samples enough for any verdict. Of several rates, what would have been sampled at the
+    /// lowest decides: nothing is seen more clearly than the least clear stretch is.
+    fn has_enough(&self) -> bool {
+        self.allocated.count / self.rates.weight(0).count.max(1) >= FEWEST
     }
 
     fn evidence(
@@ -245,6 +282,7 @@ impl Aggregate {
             slowing: false,
             callers: Vec::new(),
             library_calls: Vec::new(),
+            judged: None,
         }
     }
 

@@ -11,7 +11,7 @@
 //! - [`Aggregator`] is the one pass that all reports share, in bounded memory. Its
 //!   halves, which may run on two threads, are [`EventResolver`] and [`EventCounter`]. It
 //!   uses `live` (live objects), `paths`, `counts` and `frames` (call paths),
-//!   `peak`, `timeline`, `lifetimes`, `growth` with `sweeps`, and `flows` (paths over time).
+//!   `peak`, `timeline`, `lifetimes`, `growth` with `sweeps` and `cohorts` (by the moments of `truths`), and `flows` (paths over time).
 //!   `classes` counts by domain and source, and `regroup` makes tables by label, domain
 //!   and source of those. `select` decides which blocks count, `lifespans` which of them live as long
 //!   as the selection demands.
@@ -47,6 +47,7 @@ mod blocks;
 mod call_tree;
 mod callers;
 mod classes;
+mod cohorts;
 mod counts;
 mod depth;
 pub mod diagnosis;
@@ -86,6 +87,7 @@ mod thinning;
 mod timeline;
 mod totals;
 mod trace_ending;
+mod truths;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
@@ -104,7 +106,9 @@ pub use estimate::{Estimate, Sampled, Scale, Share};
 pub use event_counter::EventCounter;
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
-pub use leaks::{Leak, Leaks, Outlook, Suspect, Suspects};
+pub use leaks::{
+    ByCycles, JudgedSite, Judgement, Leak, Leaks, Outlook, Shape, Suspect, Suspects, Verdict,
+};
 pub use library_calls::LibraryCall;
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
@@ -119,3 +123,4 @@ pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
 pub use timeline::{Bucket, Timeline};
 pub use totals::{FileLines, Occurrences, SiteTotal, StackSites};
 pub use trace_ending::TraceEnding;
+pub use truths::{Truth, Truths};

@@ -10,10 +10,12 @@ use heaptap_report::diagnosis::{
     Evidence, HolderGain, MemoryLimit, SnapshotEvidence, Timeline, TraceEvidence, TraceSite,
     TraceVerdict, allocated_bytes,
 };
-use heaptap_report::figures::{LeakReport, leak_report};
+use heaptap_report::figures::{JudgedFigures, LeakReport, Size, leak_report};
+use heaptap_report::rows::Site;
 use heaptap_report::{Depth, Options, OverTime, SiteFrame};
 
 use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::cycles::truths;
 use crate::analysis::heap::holder_sites::{HolderSites, join_with_trace};
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::ocaml_types::TypeOptions;
@@ -166,20 +168,19 @@ pub(crate) fn add_traces(evidence: &mut Evidence, traces: &[PathBuf]) -> Result<
 }
 
 fn trace_evidence(report: &LeakReport, began_us: u64, rate: f64) -> TraceEvidence {
-    let seconds = report.duration_us.saturating_sub(report.suspects.since_us) as f64 / 1e6;
-    let leaks = report.leaks.iter().map(|row| TraceSite {
-        site: row.site.clone(),
-        verdict: if row.slowing { TraceVerdict::Slowing } else { TraceVerdict::KeepsGrowing },
-        live_bytes: row.live.bytes,
-        growth_bytes_per_second: row.growth_per_second.bytes,
-        growth_error: row.growth_per_second.error,
+    let leaks = report.leaks.iter().map(|row| {
+        let alone = if row.slowing { TraceVerdict::Slowing } else { TraceVerdict::KeepsGrowing };
+        site(&row.site, row.live, row.growth_per_second, row.judged.as_ref(), alone)
     });
-    let suspects = report.suspects.rows.iter().map(|row| TraceSite {
-        site: row.site.clone(),
-        verdict: TraceVerdict::Undecided,
-        live_bytes: row.live.bytes,
-        growth_bytes_per_second: row.growth.bytes / seconds.max(1e-6),
-        growth_error: row.growth.error.map(|error| error / seconds.max(1e-6)),
+    let seconds = report.duration_us.saturating_sub(report.suspects.since_us) as f64 / 1e6;
+    let suspects = report.suspects.rows.iter().map(|row| {
+        let each_second = |bytes: f64| bytes / seconds.max(1e-6);
+        let growth = Size {
+            bytes: each_second(row.growth.bytes),
+            error: row.growth.error.map(each_second),
+            ..row.growth
+        };
+        site(&row.site, row.live, growth, row.judged.as_ref(), TraceVerdict::Undecided)
     });
     TraceEvidence {
         file: report.trace.clone(),
@@ -189,6 +190,30 @@ fn trace_evidence(report: &LeakReport, began_us: u64, rate: f64) -> TraceEvidenc
         verdict: report.verdict.clone(),
         is_conclusive: report.conclusive,
         rows: leaks.chain(suspects).collect(),
+    }
+}
+
+/// `alone`: the verdict if the collector's cycles are not known.
+fn site(
+    site: &Site,
+    live: Size,
+    growth: Size,
+    judged: Option<&JudgedFigures>,
+    alone: TraceVerdict,
+) -> TraceSite {
+    let growth = judged.map_or(growth, |judged| judged.growth_per_second);
+    TraceSite {
+        site: site.clone(),
+        verdict: match judged.map(|judged| judged.verdict) {
+            None => alone,
+            Some("keeps growing") => TraceVerdict::KeepsGrowing,
+            Some("was growing") => TraceVerdict::WasGrowing,
+            Some("slowing") => TraceVerdict::Slowing,
+            Some(_) => TraceVerdict::NotGrowing,
+        },
+        live_bytes: live.bytes,
+        growth_bytes_per_second: growth.bytes,
+        growth_error: growth.error,
     }
 }
 

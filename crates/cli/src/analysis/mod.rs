@@ -8,6 +8,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod archive;
 pub(crate) mod continued;
+pub(crate) mod cycles;
 pub(crate) mod evidence;
 pub(crate) mod filters;
 pub(crate) mod findings;

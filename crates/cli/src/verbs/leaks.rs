@@ -13,6 +13,7 @@ use heaptap_report::rows::{By, Grouping, Site};
 use heaptap_report::{Depth, Options, OverTime};
 
 use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::cycles::truths;
 use crate::analysis::filters::Filters;
 use crate::analysis::heap::snapshot_holders::HolderOptions;
 use crate::analysis::view::SiteOption;
@@ -69,6 +70,7 @@ impl Leaks {
             selection: self.filters.selection()?,
             depth: Depth::Whole,
             over_time: OverTime::LiveSize,
+            truths: truths(&files)?,
             ..Options::default()
         };
         let grouping = Grouping { by: By::Location, site: self.sites.choice(self.json) };
@@ -164,7 +166,9 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
     let own = (line.live.bytes - older).max(0.0);
     let kept = if line.allocated.bytes > 0.0 { own / line.allocated.bytes } else { 0.0 };
     let survivors = sparkline(&line.survivors, layout.width - INDENT);
-    let verdict = if line.slowing {
+    let verdict = if let Some(judged) = &line.judged {
+        judged.sentence()
+    } else if line.slowing {
         "grows less and less: perhaps a cache that fills; look again after a longer run".to_owned()
     } else if kept > 0.9 {
         "a leak: what it allocates is kept, whenever it was allocated".to_owned()

@@ -62,7 +62,11 @@ pub struct TraceEvidence {
 #[serde(rename_all = "snake_case")]
 pub enum TraceVerdict {
     KeepsGrowing,
+    /// As far as is known, which is not to the end.
+    WasGrowing,
     Slowing,
+    /// It stopped, turns over, or is garbage that waits.
+    NotGrowing,
     Undecided,
 }
 

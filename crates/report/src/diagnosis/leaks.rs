@@ -211,7 +211,12 @@ fn of_trace(evidence: &Evidence) -> Vec<Finding> {
                 Certainty::Likely,
                 "what is allocated there grows less and less",
             ),
-            TraceVerdict::Undecided => (
+            TraceVerdict::WasGrowing => (
+                FindingKind::Leak,
+                Certainty::Possible,
+                "what is allocated there was growing, and nothing is known of it since",
+            ),
+            TraceVerdict::NotGrowing | TraceVerdict::Undecided => (
                 FindingKind::Leak,
                 Certainty::Possible,
                 "what is allocated there has grown, and may leak",
@@ -228,7 +233,8 @@ fn of_trace(evidence: &Evidence) -> Vec<Finding> {
         finding.full_in_us = full_in(evidence, row.growth_bytes_per_second);
         finding
     };
-    trace.rows.iter().map(finding).take(MOST).collect()
+    let grows = trace.rows.iter().filter(|row| row.verdict != TraceVerdict::NotGrowing);
+    grows.map(finding).take(MOST).collect()
 }
 
 /// Whether leaks explain what the process has more outside the heap.

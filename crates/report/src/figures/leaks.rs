@@ -3,12 +3,13 @@
 use crate::aggregate::Metric;
 use crate::blocks::LiveHistory;
 use crate::callers::Caller;
-use crate::leaks::{Leak, Leaks, Outlook, Suspect, Suspects};
+use crate::leaks::{Leak, Leaks, Outlook, Suspect, Suspects, Verdict};
 use crate::library_calls::LibraryCall;
 use crate::own_code::SiteFrame;
 use serde::Serialize;
 
 use crate::estimate::Sampled;
+use crate::figures::leak_verdicts::{JudgedFigures, ReachableAt, reachable};
 use crate::figures::size::Size;
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::TraceFigures;
@@ -30,6 +31,11 @@ pub struct LeakReport {
     pub leaks: Vec<LeakRow>,
     /// If the trace cannot show leaks: the sites that grew most, which may.
     pub suspects: SuspectReport,
+    /// Up to when it is known what was reachable; 0 if nothing is.
+    pub known_until_us: u64,
+    /// What was reachable when the collector's cycles began, if they are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reachable: Vec<ReachableAt>,
     /// The snapshot that was joined, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<JoinedSnapshot>,
@@ -55,6 +61,10 @@ pub struct SuspectRow {
     pub allocated: Size,
     /// Why it is not decided.
     pub undecided: String,
+    /// The verdict by the collector's cycles, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub judged: Option<JudgedFigures>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
@@ -93,6 +103,10 @@ pub struct LeakRow {
     pub via: Vec<Site>,
     /// The callers under which nearly all of it lives, the nearest first.
     pub called_from: Vec<CallerSite>,
+    /// The verdict by the collector's cycles, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub judged: Option<JudgedFigures>,
     /// What of it was alive when the trace started.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
@@ -154,8 +168,7 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
         (outlook @ (Outlook::TooShort | Outlook::TooFew | Outlook::RarelyCollected), _) => {
             undecided(trace, outlook)
         }
-        (Outlook::Clear, 0) if incomplete.is_some() => format!("no leak{partly}"),
-        (Outlook::Clear, 0) => "no leak: no site keeps growing".to_owned(),
+        (Outlook::Clear, 0) => not_seen(leaks, &partly),
         (Outlook::Clear, number) => {
             format!("{} growing{partly}", count(number, "site keeps", "sites keep"))
         }
@@ -173,8 +186,25 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
         sites: site,
         leaks: found.iter().map(row).collect(),
         suspects,
+        known_until_us: leaks.known_until,
+        reachable: leaks.by_cycles.as_ref().map(reachable).unwrap_or_default(),
         snapshot: None,
     }
+}
+
+/// The verdict if no site keeps growing, as far as is known.
+fn not_seen(leaks: &Leaks, partly: &str) -> String {
+    let until = short_duration(leaks.known_until as f64);
+    let judged = leaks.suspects.sites.iter().filter_map(|suspect| suspect.judged.as_ref());
+    let was = judged.filter(|judged| judged.judgement.verdict == Verdict::WasGrowing).count();
+    if was == 0 {
+        return format!("no site seen growing up to {until}{partly}");
+    }
+    format!(
+        "{} growing up to {until}{partly}; what is reachable since then is not known: take a snapshot, \
+         or trace a longer run",
+        count(was as u64, "site was", "sites were")
+    )
 }
 
 /// The verdict on a trace, or on the selected blocks of one, that cannot show leaks.
@@ -195,7 +225,7 @@ fn undecided(trace: &TraceFigures<'_>, outlook: Outlook) -> String {
             rarely to tell a leak from garbage that waits; take a filter away, or trace a longer run"
             .to_owned(),
         (Outlook::RarelyCollected, false, _) => "old blocks were collected too rarely to tell a \
-            leak from garbage that waits; trace a longer run"
+            leak from garbage that waits; take a snapshot, or trace a longer run"
             .to_owned(),
         (Outlook::TooShort | Outlook::Clear, ..) => {
             "the trace is too short; trace a longer run".to_owned()
@@ -210,7 +240,11 @@ fn suspects(found: &Suspects, outlook: Outlook) -> SuspectReport {
         growth: suspect.growth.into(),
         live: suspect.live.into(),
         allocated: suspect.allocated.into(),
-        undecided: why_undecided(suspect, found.since, outlook),
+        undecided: match &suspect.judged {
+            Some(judged) => JudgedFigures::of(judged).sentence(),
+            None => why_undecided(suspect, found.since, outlook),
+        },
+        judged: suspect.judged.as_ref().map(JudgedFigures::of),
         held: None,
     };
     SuspectReport {
@@ -257,6 +291,7 @@ fn row(leak: &Leak) -> LeakRow {
             live_from_before: leak.older.into(),
             oldest_before_us: leak.oldest,
         }),
+        judged: leak.judged.as_ref().map(JudgedFigures::of),
         held: None,
     }
 }

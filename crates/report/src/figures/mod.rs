@@ -20,6 +20,7 @@ mod before_attach;
 mod diff;
 pub mod heap;
 mod hot;
+mod leak_verdicts;
 mod leaks;
 pub mod probes;
 mod report;
@@ -32,6 +33,7 @@ mod unseen;
 pub use before_attach::{BeforeAttach, HeldBefore};
 pub use diff::{ChangeRow, Comparison, comparison};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
+pub use leak_verdicts::{JudgedFigures, ReachableAt};
 pub use leaks::{
     CallerSite, LeakReport, LeakRow, OlderBlocks, SuspectReport, SuspectRow, leak_report,
     selected_leak_report,
