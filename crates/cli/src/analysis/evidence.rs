@@ -154,8 +154,12 @@ pub(crate) fn add_traces(evidence: &mut Evidence, traces: &[PathBuf]) -> Result<
     if let Some(first) = traces.first() {
         add_sidecar(evidence, first);
     }
-    let options =
-        Options { depth: Depth::Whole, over_time: OverTime::LiveSize, ..Options::default() };
+    let options = Options {
+        depth: Depth::Whole,
+        over_time: OverTime::LiveSize,
+        truths: truths(traces)?,
+        ..Options::default()
+    };
     let read = AggregatedTrace::read(traces, options)?;
     let report = leak_report(&read.figures(false), SiteFrame::Own);
     let info = read.info();
