@@ -73,7 +73,7 @@ def a_program_that_runs(bench):
         names_the_leak(result.out)
         expect(process.poll() is None, "the program has ended")
         listed = json.loads(bench.run(bench.heaptap, "ps", "--json", env=environment(bench)).out)
-        states = [one["state"] for one in listed["processes"] if one["pid"] == process.pid]
+        states = [one["state"] for one in listed if one["pid"] == process.pid]
         equal(states, ["idle"], "what it does afterwards")
     page = (bench.directory / "kept" / "doctor.html").read_text()
     expect("L01_cache.cache" in page and "<svg" in page and "<script" not in page, "the page")
@@ -102,7 +102,7 @@ def a_program_that_is_traced(bench):
         result = doctor(bench, process.pid, "--for", "12s", "-o", "kept", code=3)
         names_the_leak(result.out)
         listed = json.loads(bench.run(bench.heaptap, "ps", "--json", env=environment(bench)).out)
-        states = [one["state"] for one in listed["processes"] if one["pid"] == process.pid]
+        states = [one["state"] for one in listed if one["pid"] == process.pid]
         equal(states, ["tracing"], "what it does afterwards")
     finally:
         process.kill()

@@ -99,16 +99,15 @@ impl Doctor {
         }
     }
 
-    /// The process that the one argument stands for, if it is no file.
+    /// The process that the one argument stands for, unless it is, or is called, a file.
     fn process(&self) -> Result<Option<Process>, Failure> {
-        match &self.targets[..] {
-            [one]
-                if !one.exists() && one.components().count() == 1 && one.extension().is_none() =>
-            {
-                running::find(one.as_os_str()).map(Some)
-            }
-            _ => Ok(None),
+        let [one] = &self.targets[..] else { return Ok(None) };
+        let is_called_file = one.components().count() > 1
+            || one.extension().is_some_and(|end| end == "ctf" || end == "heap");
+        if one.exists() || is_called_file {
+            return Ok(None);
         }
+        running::find(one.as_os_str()).map(Some)
     }
 
     fn of_files(&self) -> VerbResult {
