@@ -162,6 +162,9 @@ pub(crate) fn add_traces(evidence: &mut Evidence, traces: &[PathBuf]) -> Result<
     };
     let read = AggregatedTrace::read(traces, options)?;
     let report = leak_report(&read.figures(false), SiteFrame::Own);
+    if read.parts().len() > 1 {
+        evidence.remarks.push("several traces are taken for one: name those of one run".to_owned());
+    }
     let info = read.info();
     evidence.pid = evidence.pid.or(Some(info.pid));
     if evidence.program.is_empty() {

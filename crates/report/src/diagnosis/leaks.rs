@@ -234,7 +234,10 @@ fn of_trace(evidence: &Evidence) -> Vec<Finding> {
         finding
     };
     let grows = trace.rows.iter().filter(|row| row.verdict != TraceVerdict::NotGrowing);
-    grows.map(finding).take(MOST).collect()
+    // What is undecided says little: the first ones are enough.
+    const MOST_UNDECIDED: usize = 3;
+    let all_undecided = trace.rows.iter().all(|row| row.verdict == TraceVerdict::Undecided);
+    grows.map(finding).take(if all_undecided { MOST_UNDECIDED } else { MOST }).collect()
 }
 
 /// Whether leaks explain what the process has more outside the heap.

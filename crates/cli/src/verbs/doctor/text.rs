@@ -28,7 +28,7 @@ pub(super) fn text(
     let room = MOST_LINES.saturating_sub(end.len() + 1);
     let mut shown = 0;
     for (number, finding) in diagnosis.findings.iter().enumerate() {
-        let is_verdict = number == 0 && diagnosis.verdict.outcome == Outcome::Found;
+        let is_verdict = number == 0 && diagnosis.verdict.sentence.contains(&finding.sentence);
         let of_finding = finding_lines(finding, is_verdict, layout);
         if lines.len() + of_finding.len() > room {
             break;
