@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::estimate::{Estimate, Scale, Z95};
-use crate::figures::leak_holders::HolderSizes;
+use crate::figures::leak_holders::{HolderSize, HolderSizes};
 use crate::figures::size::Size;
 use crate::figures::snapshot_holders::SnapshotHolders;
 use crate::figures::units::{bytes, short_duration};
@@ -84,7 +84,12 @@ impl SnapshotEvidence {
         self.sites.get(site).map_or(&[], Vec::as_slice)
     }
 
-    /// Those that hold a good part of a site.
+    /// The holder of most of what is held of a site, with all that it keeps.
+    pub fn keeper_of(&self, site: &Site) -> Option<HolderSize> {
+        self.main_holders(site).first().and_then(|name| self.sizes.of(name)).cloned()
+    }
+
+    /// Those that hold a good part of a site, the greatest first.
     fn main_holders(&self, site: &Site) -> Vec<String> {
         let held = self.holders.of(site).held_by;
         let garbage = |holder: &str| holder == super::GARBAGE;
@@ -199,4 +204,67 @@ fn births(blocks: &[HeldBlock], (from, to): (u64, u64)) -> Vec<(u64, f64)> {
         born.map(|block| (block.birth_us, block.samples as f64)).collect();
     births.sort_unstable_by_key(|&(birth, _)| birth);
     births
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000;
+
+    /// A snapshot at this second, of a site whose blocks have these ids, born one in each tenth of a second. `A.table`
+    /// holds all of them, and keeps so many bytes.
+    fn snapshot(second: u64, ids: impl IntoIterator<Item = u64>, table: u64) -> SnapshotEvidence {
+        let (scale, site) = (Scale::new(1e-3, 8.0), Site::named("A.f"));
+        let mut holders = SnapshotHolders::new("", second * SECOND, scale);
+        let held = |id| HeldBlock { id, birth_us: id * SECOND / 10, samples: 1 };
+        let blocks: Vec<HeldBlock> = ids.into_iter().map(held).collect();
+        holders.add(site.clone(), Some("A.table"), blocks.len() as u64);
+        let table = HolderSize { holder: "A.table".into(), bytes: table, ..HolderSize::default() };
+        let sizes = HolderSizes::new((String::new(), second * SECOND), 0, [table]);
+        SnapshotEvidence::new(holders, sizes, scale, BTreeMap::from([(site, blocks)]))
+    }
+
+    fn growth(before: &SnapshotEvidence, after: &SnapshotEvidence) -> HeldGrowth {
+        before.until(after, &Site::named("A.f"))
+    }
+
+    #[test]
+    fn a_site_grows_with_its_holder() {
+        // 100 blocks more, of 8,000 bytes each.
+        let found = growth(&snapshot(10, 0..100, 1_000_000), &snapshot(20, 0..200, 1_800_000));
+        assert!(found.grows && found.is_kept);
+        assert_eq!(found.holders, ["A.table"]);
+        assert_eq!(found.holders_grow, Some(true));
+        assert!((found.growth_per_second.bytes - 80_000.0).abs() < 1e-6);
+        // √100 blocks in ten seconds.
+        assert!((found.growth_per_second.error.unwrap() - 8_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_holder_that_shrinks_does_not_grow_with_its_site() {
+        let before = snapshot(10, 0..100, 3_000_000);
+        for table in [2_000_000, 3_000_000, 3_200_000] {
+            let found = growth(&before, &snapshot(20, 0..200, table));
+            assert_eq!((found.grows, found.holders_grow), (true, Some(false)), "{table}");
+        }
+    }
+
+    #[test]
+    fn few_blocks_are_no_growth() {
+        let found = growth(&snapshot(10, 0..100, 1_000_000), &snapshot(20, 0..120, 1_000_000));
+        assert_eq!((found.grows, found.holders_grow), (false, None));
+        assert!(found.sentence().starts_with("has not grown for certain from 10.0 s to 20.0 s"));
+    }
+
+    #[test]
+    fn what_goes_or_has_stopped_is_not_kept() {
+        let before = snapshot(10, 0..100, 1_000_000);
+        // Half of what was there is gone.
+        let turned = growth(&before, &snapshot(20, 50..200, 1_400_000));
+        assert!(!turned.is_kept, "{turned:?}");
+        // Nothing came in the second half of the time.
+        let stopped = growth(&before, &snapshot(20, 0..150, 1_400_000));
+        assert!(stopped.grows && !stopped.is_kept, "{stopped:?}");
+    }
 }

@@ -73,9 +73,11 @@ impl LeakReport {
     fn add_holders(&mut self, last: &SnapshotEvidence) {
         for leak in &mut self.leaks {
             leak.held = Some(last.holders.of(&leak.site));
+            leak.keeper = last.keeper_of(&leak.site);
         }
         for suspect in &mut self.suspects.rows {
             suspect.held = Some(last.holders.of(&suspect.site));
+            suspect.keeper = last.keeper_of(&suspect.site);
         }
         self.snapshot = Some(last.holders.snapshot());
     }
@@ -126,6 +128,7 @@ impl LeakRow {
             live: self.live,
             allocated: self.allocated,
             judged: self.judged,
+            keeper: self.keeper,
             between: self.between,
             held: self.held,
         }
@@ -161,6 +164,7 @@ impl SuspectRow {
             called_from: Vec::new(),
             judged: self.judged,
             older: None,
+            keeper: self.keeper,
             between: self.between,
             held: self.held,
         }

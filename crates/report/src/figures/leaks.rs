@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::estimate::Sampled;
 use crate::figures::held_growth::HeldGrowth;
 use crate::figures::leak_evidence::SnapshotFigures;
+use crate::figures::leak_holders::HolderSize;
 use crate::figures::leak_verdicts::{JudgedFigures, ReachableAt, reachable};
 use crate::figures::size::Size;
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot};
@@ -70,6 +71,10 @@ pub struct SuspectRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub judged: Option<JudgedFigures>,
+    /// The holder of most of its blocks in the last snapshot, with all that it keeps, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub keeper: Option<HolderSize>,
     /// What it and its holders did between two snapshots, if two were joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(skip))]
@@ -107,6 +112,10 @@ pub struct LeakRow {
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub older: Option<OlderBlocks>,
+    /// The holder of most of its blocks in the last snapshot, with all that it keeps, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub keeper: Option<HolderSize>,
     /// What it and its holders did between two snapshots, if two were joined.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(skip))]
@@ -250,6 +259,7 @@ fn suspects(found: &Suspects, outlook: Outlook) -> SuspectReport {
             None => why_undecided(suspect, found.since, outlook),
         },
         judged: suspect.judged.as_ref().map(JudgedFigures::of),
+        keeper: None,
         between: None,
         held: None,
     };
@@ -298,6 +308,7 @@ fn row(leak: &Leak) -> LeakRow {
             oldest_before_us: leak.oldest,
         }),
         judged: leak.judged.as_ref().map(JudgedFigures::of),
+        keeper: None,
         between: None,
         held: None,
     }
