@@ -13,7 +13,7 @@ use crate::text::terminal::{Layout, fit, wrap};
 pub(super) const MOST_LINES: usize = 24;
 
 /// Columns before the facts of a finding.
-const INDENT: usize = 12;
+const INDENT: usize = 14;
 
 /// The text. `closing`: what became of the program; `folder`: where the files are, if they are kept.
 pub(super) fn text(
@@ -99,7 +99,7 @@ fn finding_lines(finding: &Finding, is_verdict: bool, layout: Layout) -> Vec<Str
 fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(holder) = &finding.holder {
-        facts.extend(path(holder).map(|path| ("held by", path)));
+        facts.extend(pile(holder).map(|pile| ("piles up", pile)));
         facts.push(("growth", growth(holder, finding)));
     }
     const MOST_SITES: usize = 3;
@@ -122,11 +122,10 @@ fn named(site: &heaptap_report::rows::Site) -> String {
     with_file(&site_name(site), 100)
 }
 
-/// What of the holder piles up.
-fn path(holder: &HolderGrowth) -> Option<String> {
-    let elements = holder.elements?;
-    let path = holder.path.join(" > ");
-    Some(format!("{path}, {}", count(elements, "block", "blocks")))
+/// What of the holder piles up: the end of the path to it.
+fn pile(holder: &HolderGrowth) -> Option<String> {
+    let last = holder.path.last()?;
+    Some(format!("{} of {last}", count(holder.elements?, "block", "blocks")))
 }
 
 fn growth(holder: &HolderGrowth, finding: &Finding) -> String {
@@ -186,7 +185,7 @@ fn last_lines(
         parts.push("the collector's time line".to_owned());
     }
     let program = fit(&escaped(&examined.program), 60);
-    let of = examined.pid.map_or(String::new(), |pid| format!(" of {program}, process {pid}"));
+    let of = examined.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
     let mut lines = Vec::new();
     if let Some(last) = examined.snapshots.last() {
         lines.push(format!(
@@ -197,7 +196,7 @@ fn last_lines(
             bytes(last.outside_bytes as f64)
         ));
     }
-    let looked = format!("{}{of}", parts.join(", "));
+    let looked = format!("{program}{of}: {}", parts.join(", "));
     push(&mut lines, "looked at", &looked, layout);
     for line in closing.iter().take(2) {
         push(&mut lines, "", line, layout);
