@@ -149,13 +149,11 @@ impl Doctor {
         let mut diagnosis = diagnose(evidence);
         self.add_sources(&mut diagnosis);
         let outcome = diagnosis.verdict.outcome;
+        let is_kept = |folder: &Folder| folder.is_named() || outcome == Outcome::Found;
         let mut kept = None;
-        if let Some(folder) = folder {
-            if folder.is_named() || outcome == Outcome::Found {
-                let page = folder.path().join("doctor.html");
-                write_page(&page, &doctor_page::page(&diagnosis))?;
-                kept = Some(folder.keep());
-            }
+        if let Some(folder) = folder.filter(is_kept) {
+            write_page(&folder.path().join("doctor.html"), &doctor_page::page(&diagnosis))?;
+            kept = Some(folder.keep());
         }
         print_figures(&diagnosis, self.json, |layout| {
             text::text(&diagnosis, closing, kept.as_deref(), layout)
