@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use heaptap_client::Process;
 use heaptap_control::{
-    Command, Flushed, SnapshotRequest, StartRequest, Started, StopRequest, Stopped, Taken,
+    Command, Flushed, SnapshotRequest, StartRequest, Started, Status, StopRequest, Stopped, Taken,
 };
-use heaptap_report::diagnosis::allocated_bytes;
 use heaptap_settings::file_name;
 
 use super::folder::Folder;
@@ -20,7 +19,6 @@ use crate::io::attaching::interruption::Interruption;
 use crate::io::attaching::listening::{self, Left};
 use crate::io::attaching::words::of_process;
 use crate::io::running;
-use crate::io::sidecar::read_sidecar;
 use crate::text::escape;
 
 /// The rate of a program that allocates little, and the bytes a second from which on it is lower.
@@ -102,9 +100,7 @@ impl Session {
     /// Traces at a lower rate if the program allocates very much.
     fn slow_down(&mut self, folder: &Folder, span: Duration) -> Result<(), Failure> {
         thread::sleep(LOOK);
-        let Some(speed) = self.trace().and_then(speed).filter(|speed| *speed > MUCH) else {
-            return Ok(());
-        };
+        let Some(speed) = self.speed().filter(|speed| *speed > MUCH) else { return Ok(()) };
         let first = self.trace.clone();
         self.stop()?;
         self.start(folder, (USUAL_RATE * MUCH / speed).max(LOWEST_RATE), span)?;
@@ -114,6 +110,14 @@ impl Session {
             let _ = std::fs::remove_file(file);
         }
         Ok(())
+    }
+
+    /// What the program has allocated in each second since the trace began, in bytes, by its samples.
+    fn speed(&self) -> Option<f64> {
+        const WORD: f64 = 8.0;
+        let status: Status = self.process.ask(&Command::Status, || {}).ok()?;
+        let words = status.samples as f64 / status.rate;
+        Some(words * WORD / LOOK.as_secs_f64()).filter(|speed| speed.is_finite())
     }
 
     fn stop(&self) -> Result<Stopped, Failure> {
@@ -152,18 +156,6 @@ impl Session {
         }
         remarks
     }
-}
-
-/// What a program allocates in a second, by its sidecar.
-fn speed(trace: &Path) -> Option<f64> {
-    let (_, read) = read_sidecar(trace).ok()?;
-    let (first, last) = read.history.span?;
-    let seconds = last.saturating_sub(first) as f64 / 1e9;
-    // A sidecar counts from the start of its trace, or of the program.
-    let at = |time| allocated_bytes(&read.history, time);
-    let begin = read.history.heap.points.first().map_or(first, |(time, _)| *time);
-    let bytes = at(last)?.saturating_sub(at(begin).unwrap_or(0));
-    (seconds > 0.2).then(|| bytes as f64 / seconds)
 }
 
 fn refuse_container(process: Process) -> Result<(), Failure> {

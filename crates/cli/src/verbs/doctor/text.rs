@@ -181,7 +181,8 @@ fn last_lines(
     if snapshots > 0 {
         parts.push(count(snapshots, "heap snapshot", "heap snapshots"));
     }
-    if !examined.timeline.points.is_empty() {
+    let points = &examined.timeline.points;
+    if points.iter().any(|point| point.heap_bytes.is_some()) {
         parts.push("the collector's time line".to_owned());
     }
     let program = fit(&escaped(&examined.program), 60);

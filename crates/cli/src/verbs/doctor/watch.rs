@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use heaptap_client::Process;
-use heaptap_report::diagnosis::{Certainty, Evidence, FindingKind, MemoryLimit, diagnose};
+use heaptap_report::diagnosis::{
+    Certainty, Evidence, FindingKind, MemoryLimit, TimelinePoint, diagnose,
+};
 use heaptap_report::figures::units::{bytes, count};
 
 use super::folder::Folder;
@@ -177,6 +179,7 @@ impl<'a> Watch<'a> {
             }
             if shown.elapsed() > Duration::from_millis(500) {
                 shown = Instant::now();
+                watched.look_at(self.session.process);
                 self.show(&so_far(&watched.evidence));
             }
             thread::sleep(PACE);
@@ -262,6 +265,23 @@ impl Watched {
 
     fn remark(&mut self, failure: &Failure) {
         self.evidence.remarks.extend(failure.message().map(str::to_owned));
+    }
+
+    /// Notes how large the process is: without a sidecar, nothing else says it.
+    fn look_at(&mut self, process: Process) {
+        /// Two in each second, of an hour.
+        const MOST: usize = 7200;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let points = &mut self.evidence.timeline.points;
+        if let (Some(now), Some((rss, threads)), true) = (now, process.size(), points.len() < MOST)
+        {
+            points.push(TimelinePoint {
+                at_us: now.as_micros() as u64,
+                rss_bytes: Some(rss),
+                threads: Some(threads),
+                ..TimelinePoint::default()
+            });
+        }
     }
 
     fn add_read(&mut self, read: Result<ReadSnapshot, Failure>) {
