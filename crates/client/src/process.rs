@@ -76,14 +76,6 @@ impl Process {
         Some(seconds.checked_mul(1_000_000)? + self.began.checked_mul(1_000_000)? / ticks)
     }
 
-    /// The bytes of its memory that are resident, and the number of its threads.
-    pub fn size(self) -> Option<(u64, u64)> {
-        let status = fs::read_to_string(self.file("status")).ok()?;
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-        let kib: u64 = field("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some((kib.checked_mul(1024)?, field("Threads:")?.trim().parse().ok()?))
-    }
-
     /// The files that it has open for writing; `None` if they cannot be seen.
     pub(crate) fn written_files(self) -> Option<impl Iterator<Item = Metadata>> {
         let links = fs::read_dir(self.file("fd")).ok()?.flatten().map(|entry| entry.path());
@@ -166,7 +158,6 @@ mod tests {
         assert_eq!(Process::of(u32::MAX), None);
         assert_ne!(process.call_filter(), CallFilter::Strict);
         assert_eq!(process.other_root(), None);
-        assert!(process.size().is_some_and(|(bytes, threads)| bytes > 0 && threads > 0));
         assert!(process.has_mapped("libc") && !process.has_mapped("no such library"));
     }
 }

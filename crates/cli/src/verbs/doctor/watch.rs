@@ -273,7 +273,8 @@ impl Watched {
         const MOST: usize = 7200;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let points = &mut self.evidence.timeline.points;
-        if let (Some(now), Some((rss, threads)), true) = (now, process.size(), points.len() < MOST)
+        if let (Some(now), Some((rss, threads)), true) =
+            (now, size_of(process), points.len() < MOST)
         {
             points.push(TimelinePoint {
                 at_us: now.as_micros() as u64,
@@ -308,6 +309,14 @@ impl Watched {
         }
         evidence
     }
+}
+
+/// The bytes of a process's memory that are resident, and the number of its threads.
+fn size_of(process: Process) -> Option<(u64, u64)> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).ok()?;
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let kib: u64 = field("VmRSS:")?.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some((kib.checked_mul(1024)?, field("Threads:")?.trim().parse().ok()?))
 }
 
 /// The memory of this machine.
