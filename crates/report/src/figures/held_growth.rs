@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::estimate::{Estimate, Scale, Z95};
 use crate::figures::leak_holders::{HolderSize, HolderSizes};
 use crate::figures::size::Size;
-use crate::figures::snapshot_holders::SnapshotHolders;
+use crate::figures::snapshot_holders::{GARBAGE, SnapshotHolders};
 use crate::figures::units::{bytes, short_duration};
 use crate::leaks::{CERTAIN, goes_on};
 use crate::rows::Site;
@@ -22,8 +22,8 @@ const ENOUGH: f64 = 0.5;
 const CLEARLY: f64 = 2.0;
 /// A site that only grows loses no more than this part of what comes.
 const FEW: f64 = 0.25;
-/// Holders that have a smaller part of what the site has are not its holders.
-const LEAST_SHARE: f64 = 0.1;
+/// The holders of a site are the greatest ones that together hold this part of it.
+const NEARLY_ALL: f64 = 0.9;
 
 /// A sampled block that is reachable in a snapshot.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,8 @@ pub struct HeldGrowth {
     /// What these keep in the two snapshots, of this site and of others.
     pub holders_before_bytes: u64,
     pub holders_after_bytes: u64,
-    /// Whether these have grown, by half of the site's growth at least; `None` if the site has not.
+    /// Whether these have grown, by half of the site's growth at least; `None` if the site has not, or if too many hold
+    /// it.
     pub holders_grow: Option<bool>,
     /// Whether blocks that came between the two stayed, up to the later one.
     #[serde(skip)]
@@ -86,20 +87,23 @@ impl SnapshotEvidence {
 
     /// The holder of most of what is held of a site, with all that it keeps.
     pub fn keeper_of(&self, site: &Site) -> Option<HolderSize> {
-        self.main_holders(site).first().and_then(|name| self.sizes.of(name)).cloned()
+        self.main_holders(site).0.first().and_then(|name| self.sizes.of(name)).cloned()
     }
 
-    /// Those that hold a good part of a site, the greatest first.
-    fn main_holders(&self, site: &Site) -> Vec<String> {
-        let held = self.holders.of(site).held_by;
-        let garbage = |holder: &str| holder == super::GARBAGE;
-        let all: u64 =
-            held.iter().filter(|part| !garbage(&part.holder)).map(|part| part.sum.samples).sum();
-        held.into_iter()
-            .filter(|part| !garbage(&part.holder) && self.sizes.of(&part.holder).is_some())
-            .filter(|part| part.sum.samples as f64 >= LEAST_SHARE * all as f64)
-            .map(|part| part.holder)
-            .collect()
+    /// Those that hold nearly all of a site, the greatest first; fewer if there are too many for that.
+    fn main_holders(&self, site: &Site) -> (Vec<String>, bool) {
+        let mut held = self.holders.of(site).held_by;
+        held.retain(|part| part.holder != GARBAGE);
+        let all: u64 = held.iter().map(|part| part.sum.samples).sum();
+        let (mut sum, mut names) = (0, Vec::new());
+        for part in held.into_iter().filter(|part| self.sizes.of(&part.holder).is_some()) {
+            if sum as f64 >= NEARLY_ALL * all as f64 {
+                break;
+            }
+            sum += part.sum.samples;
+            names.push(part.holder);
+        }
+        (names, all > 0 && sum as f64 >= NEARLY_ALL * all as f64)
     }
 
     /// What a site did from this snapshot to a later one.
@@ -109,7 +113,7 @@ impl SnapshotEvidence {
         let [came, went, squares] = changes((old, &self.scale), (new, &later.scale));
         let (growth, error) = (came - went, squares.sqrt());
         let grows = growth > 0.0 && growth >= CERTAIN * error;
-        let holders = later.main_holders(site);
+        let (holders, are_all) = later.main_holders(site);
         let sum = |sizes: &HolderSizes| holders.iter().map(|name| sizes.bytes_of(name)).sum();
         let (holders_before_bytes, holders_after_bytes): (u64, u64) =
             (sum(&self.sizes), sum(&later.sizes));
@@ -122,7 +126,8 @@ impl SnapshotEvidence {
             after: size_of(new, &later.scale),
             growth_per_second: growth_per_second(growth, error, seconds),
             grows,
-            holders_grow: grows.then(|| of_holders >= ENOUGH * (growth - CLEARLY * error)),
+            holders_grow: (grows && are_all)
+                .then(|| of_holders >= ENOUGH * (growth - CLEARLY * error)),
             holders,
             holders_before_bytes,
             holders_after_bytes,
