@@ -10,7 +10,6 @@
 use heaptap_trace::Source;
 
 use crate::aggregate::{Aggregate, Survivor};
-use crate::blocks::NEVER;
 use crate::counts::Counts;
 use crate::estimate::Sampled;
 use crate::ids::IdMap;
@@ -201,7 +200,7 @@ impl BlockCounter {
         });
         if self.over_time == OverTime::LiveSize {
             let growth = &mut self.aggregate.growth;
-            growth.born(block);
+            growth.born(block.path, block.birth, block.samples, block.sampled());
         }
         self.aggregate.peak.add(block.live_samples(), block.birth, level);
         self.record_live_size(block.birth);
@@ -372,7 +371,7 @@ impl BlockCounter {
             if self.over_time == OverTime::LiveSize {
                 let growth = &self.aggregate.growth;
                 let series = growth.series_of_path(block.path);
-                let dead = growth.cohorts.truths().death(block.id, NEVER);
+                let dead = growth.cohorts.truths().garbage_since(block.id);
                 let before = older.get(&block.id).copied().unwrap_or(0);
                 let birth = block.birth;
                 self.aggregate.survivors.push(Survivor { birth, before, dead, series, sampled });

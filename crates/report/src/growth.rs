@@ -7,9 +7,9 @@
 
 use hashbrown::HashMap;
 
-use crate::block_counter::Block;
 use crate::cohorts::{Cohorts, LARGE};
 use crate::counts::Counts;
+use crate::estimate::Sampled;
 use crate::paths::{PathMoves, is_stand_in};
 use crate::sweeps::{SLOTS, Sweeps};
 
@@ -138,11 +138,11 @@ impl Growth {
         self.by_progress.record(progress);
     }
 
-    /// Records that an object was allocated, which may be the largest of its site.
+    /// Records that an object of so many samples was allocated, which may be the largest of its site.
     #[inline]
-    pub(crate) fn born(&mut self, block: &Block) {
-        if block.samples >= LARGE {
-            self.cohorts.large(self.series_of_path(block.path), block.birth, block.sampled());
+    pub(crate) fn born(&mut self, path: u32, birth: u64, samples: u64, sampled: Sampled) {
+        if samples >= LARGE {
+            self.cohorts.large(self.series_of_path(path), birth, sampled);
         }
     }
 

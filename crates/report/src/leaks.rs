@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric, Survivor};
-use crate::blocks::{LiveHistory, NEVER};
+use crate::blocks::LiveHistory;
 use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::{Estimate, Sampled};
 use crate::growth::{Growth, series_of};
@@ -264,8 +264,8 @@ impl Aggregate {
             let site = site_of.get(series as usize).copied().flatten();
             if let Some(evidence) = site.and_then(|site| sites.get_mut(&site)) {
                 match dead {
-                    NEVER => evidence.survivors.push((birth, sampled)),
-                    dead => evidence.garbage.push(((birth, dead), sampled)),
+                    None => evidence.survivors.push((birth, sampled)),
+                    Some(dead) => evidence.garbage.push(((birth, dead), sampled)),
                 }
                 if before > 0 {
                     evidence.older = evidence.older.plus(sampled);

@@ -91,11 +91,16 @@ impl Truths {
         Truths { moments: Some(moments.into()), garbage: Some(garbage.into()) }
     }
 
-    /// When a block was dead for certain, of which the trace says at what time that was.
+    /// Since when a block is known to be dead, if a snapshot has found that.
+    #[inline]
+    pub(crate) fn garbage_since(&self, id: u64) -> Option<u64> {
+        self.garbage.as_ref()?.get(&id).copied()
+    }
+
+    /// When a block was dead for certain that the collector has found dead at this time.
     #[inline]
     pub(crate) fn death(&self, id: u64, time: u64) -> u64 {
-        let known = self.garbage.as_ref().and_then(|garbage| garbage.get(&id));
-        known.map_or(time, |&known| known.min(time))
+        self.garbage_since(id).map_or(time, |known| known.min(time))
     }
 
     pub(crate) fn moments(&self) -> &[Truth] {

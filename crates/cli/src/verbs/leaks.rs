@@ -173,7 +173,11 @@ fn put_suspects(text: &mut String, report: &LeakReport, layout: Layout) {
         let held = row.held.as_ref().zip(report.snapshot.as_ref());
         let held = held.map(|(held, snapshot)| ("held by", held_by(held, snapshot)));
         let facts = [
-            ("grew by", sized(&row.growth)),
+            match row.growth.bytes {
+                more if more > 0.0 => ("grew by", sized(&row.growth)),
+                0.0 => ("grew by", "nothing".to_owned()),
+                less => ("shrank by", bytes(-less)),
+            },
             ("alive", sized(&row.live)),
             ("undecided", row.undecided.clone()),
         ];

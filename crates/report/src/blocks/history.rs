@@ -52,7 +52,7 @@ impl BlockTable {
                 survivors.push(Survivor {
                     birth: row.birth,
                     before: 0,
-                    dead: NEVER,
+                    dead: None,
                     series,
                     sampled,
                 });

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::estimate::{Estimate, Scale, Z95};
 use crate::figures::leak_holders::{HolderSize, HolderSizes};
 use crate::figures::size::Size;
-use crate::figures::snapshot_holders::SnapshotHolders;
+use crate::figures::snapshot_holders::{GARBAGE, SnapshotHolders};
 use crate::figures::units::{bytes, short_duration};
 use crate::leaks::{CERTAIN, goes_on};
 use crate::rows::Site;
@@ -22,8 +22,8 @@ const ENOUGH: f64 = 0.5;
 const CLEARLY: f64 = 2.0;
 /// A site that only grows loses no more than this part of what comes.
 const FEW: f64 = 0.25;
-/// Holders that have a smaller part of what the site has are not its holders.
-const LEAST_SHARE: f64 = 0.1;
+/// The holders of a site are the greatest ones that together hold this part of it.
+const NEARLY_ALL: f64 = 0.9;
 
 /// A sampled block that is reachable in a snapshot.
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +57,13 @@ pub struct HeldGrowth {
     pub growth_per_second: Size,
     /// Whether the site has grown for certain.
     pub grows: bool,
-    /// What holds it in the later snapshot.
+    /// What holds it in the later snapshot, and what else held it in the earlier one.
     pub holders: Vec<String>,
     /// What these keep in the two snapshots, of this site and of others.
     pub holders_before_bytes: u64,
     pub holders_after_bytes: u64,
-    /// Whether these have grown, by half of the site's growth at least; `None` if the site has not.
+    /// Whether these have grown, by half of the site's growth at least; `None` if the site has not, or if too many hold
+    /// it.
     pub holders_grow: Option<bool>,
     /// Whether blocks that came between the two stayed, up to the later one.
     #[serde(skip)]
@@ -86,20 +87,23 @@ impl SnapshotEvidence {
 
     /// The holder of most of what is held of a site, with all that it keeps.
     pub fn keeper_of(&self, site: &Site) -> Option<HolderSize> {
-        self.main_holders(site).first().and_then(|name| self.sizes.of(name)).cloned()
+        self.main_holders(site).0.first().and_then(|name| self.sizes.of(name)).cloned()
     }
 
-    /// Those that hold a good part of a site, the greatest first.
-    fn main_holders(&self, site: &Site) -> Vec<String> {
-        let held = self.holders.of(site).held_by;
-        let garbage = |holder: &str| holder == super::GARBAGE;
-        let all: u64 =
-            held.iter().filter(|part| !garbage(&part.holder)).map(|part| part.sum.samples).sum();
-        held.into_iter()
-            .filter(|part| !garbage(&part.holder) && self.sizes.of(&part.holder).is_some())
-            .filter(|part| part.sum.samples as f64 >= LEAST_SHARE * all as f64)
-            .map(|part| part.holder)
-            .collect()
+    /// Those that hold nearly all of a site, the greatest first; fewer if there are too many for that.
+    fn main_holders(&self, site: &Site) -> (Vec<String>, bool) {
+        let mut held = self.holders.of(site).held_by;
+        held.retain(|part| part.holder != GARBAGE);
+        let all: u64 = held.iter().map(|part| part.sum.samples).sum();
+        let (mut sum, mut names) = (0, Vec::new());
+        for part in held.into_iter().filter(|part| self.sizes.of(&part.holder).is_some()) {
+            if sum as f64 >= NEARLY_ALL * all as f64 {
+                break;
+            }
+            sum += part.sum.samples;
+            names.push(part.holder);
+        }
+        (names, sum as f64 >= NEARLY_ALL * all as f64)
     }
 
     /// What a site did from this snapshot to a later one.
@@ -109,7 +113,12 @@ impl SnapshotEvidence {
         let [came, went, squares] = changes((old, &self.scale), (new, &later.scale));
         let (growth, error) = (came - went, squares.sqrt());
         let grows = growth > 0.0 && growth >= CERTAIN * error;
-        let holders = later.main_holders(site);
+        let (mut holders, are_all) = later.main_holders(site);
+        // A stack frame that has a table in use makes several holders of one: so what held it before counts too.
+        let (earlier, were_all) = self.main_holders(site);
+        let others: Vec<String> =
+            earlier.into_iter().filter(|holder| !holders.contains(holder)).collect();
+        holders.extend(others);
         let sum = |sizes: &HolderSizes| holders.iter().map(|name| sizes.bytes_of(name)).sum();
         let (holders_before_bytes, holders_after_bytes): (u64, u64) =
             (sum(&self.sizes), sum(&later.sizes));
@@ -122,7 +131,8 @@ impl SnapshotEvidence {
             after: size_of(new, &later.scale),
             growth_per_second: growth_per_second(growth, error, seconds),
             grows,
-            holders_grow: grows.then(|| of_holders >= ENOUGH * (growth - CLEARLY * error)),
+            holders_grow: (grows && are_all && were_all)
+                .then(|| of_holders >= ENOUGH * (growth - CLEARLY * error)),
             holders,
             holders_before_bytes,
             holders_after_bytes,
@@ -150,7 +160,7 @@ impl HeldGrowth {
         let way = if self.grows { "grew" } else { "has not grown for certain" };
         let of_holders = self.holders_growth_bytes();
         let holders = match self.holders.as_slice() {
-            [] => "nothing holds it in the later snapshot".to_owned(),
+            [] => "nothing held it in either".to_owned(),
             [only] => format!("{only}, which holds it, {}", changed(of_holders)),
             [first, ..] => format!("{first} and others, which hold it, {}", changed(of_holders)),
         };
@@ -215,13 +225,23 @@ mod tests {
     /// A snapshot at this second, of a site whose blocks have these ids, born one in each tenth of a second. `A.table`
     /// holds all of them, and keeps so many bytes.
     fn snapshot(second: u64, ids: impl IntoIterator<Item = u64>, table: u64) -> SnapshotEvidence {
+        held_by("A.table", second, ids, table)
+    }
+
+    /// The same with a holder of this name.
+    fn held_by(
+        holder: &str,
+        second: u64,
+        ids: impl IntoIterator<Item = u64>,
+        keeps: u64,
+    ) -> SnapshotEvidence {
         let (scale, site) = (Scale::new(1e-3, 8.0), Site::named("A.f"));
         let mut holders = SnapshotHolders::new("", second * SECOND, scale);
         let held = |id| HeldBlock { id, birth_us: id * SECOND / 10, samples: 1 };
         let blocks: Vec<HeldBlock> = ids.into_iter().map(held).collect();
-        holders.add(site.clone(), Some("A.table"), blocks.len() as u64);
-        let table = HolderSize { holder: "A.table".into(), bytes: table, ..HolderSize::default() };
-        let sizes = HolderSizes::new((String::new(), second * SECOND), 0, [table]);
+        holders.add(site.clone(), Some(holder), blocks.len() as u64);
+        let size = HolderSize { holder: holder.into(), bytes: keeps, ..HolderSize::default() };
+        let sizes = HolderSizes::new((String::new(), second * SECOND), 0, [size]);
         SnapshotEvidence::new(holders, sizes, scale, BTreeMap::from([(site, blocks)]))
     }
 
@@ -248,6 +268,16 @@ mod tests {
             let found = growth(&before, &snapshot(20, 0..200, table));
             assert_eq!((found.grows, found.holders_grow), (true, Some(false)), "{table}");
         }
+    }
+
+    #[test]
+    fn a_table_that_a_stack_frame_has_in_use_is_the_same_table() {
+        let before = snapshot(10, 0..100, 3_000_000);
+        let after = |keeps| held_by("several holders together", 20, 0..200, keeps);
+        let shrunk = growth(&before, &after(2_000_000));
+        assert_eq!(shrunk.holders, ["several holders together", "A.table"]);
+        assert_eq!(shrunk.holders_grow, Some(false));
+        assert_eq!(growth(&before, &after(3_800_000)).holders_grow, Some(true));
     }
 
     #[test]

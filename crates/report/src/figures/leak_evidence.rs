@@ -1,22 +1,10 @@
 //! What heap snapshots add to a report of leaks: who holds each site, and whether the holder grows with it.
 
-use serde::Serialize;
-
 use crate::figures::held_growth::{HeldGrowth, SnapshotEvidence};
-use crate::figures::leak_holders::{HolderGrowth, HolderSizes};
+use crate::figures::leak_holders::{HolderGrowth, SnapshotFigures};
 use crate::figures::leaks::{LeakReport, LeakRow, SuspectRow, growing, partly};
 use crate::figures::units::short_duration;
 use crate::leaks::Verdict;
-
-/// What the snapshots that were joined say of the whole heap.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct SnapshotFigures {
-    /// Each of them, in the order of time.
-    pub snapshots: Vec<HolderSizes>,
-    /// From the first to the last, if there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub holder_growth: Option<HolderGrowth>,
-}
 
 /// The last snapshot must be at this part of the run at least for its growth to be that of the end.
 const FRESH: f64 = 0.55;

@@ -164,6 +164,16 @@ impl HolderGrowth {
     }
 }
 
+/// What the snapshots that were joined say of the whole heap.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SnapshotFigures {
+    /// Each of them, in the order of time.
+    pub snapshots: Vec<HolderSizes>,
+    /// From the first to the last, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder_growth: Option<HolderGrowth>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,8 +10,7 @@ use serde::Serialize;
 
 use crate::estimate::Sampled;
 use crate::figures::held_growth::HeldGrowth;
-use crate::figures::leak_evidence::SnapshotFigures;
-use crate::figures::leak_holders::HolderSize;
+use crate::figures::leak_holders::{HolderSize, SnapshotFigures};
 use crate::figures::leak_verdicts::{JudgedFigures, ReachableAt, reachable};
 use crate::figures::size::Size;
 use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot};

@@ -39,8 +39,7 @@ pub use before_attach::{BeforeAttach, HeldBefore};
 pub use diff::{ChangeRow, Comparison, comparison};
 pub use held_growth::{HeldBlock, HeldGrowth, SnapshotEvidence};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
-pub use leak_evidence::SnapshotFigures;
-pub use leak_holders::{HolderGrowth, HolderGrowthRow, HolderSize, HolderSizes};
+pub use leak_holders::{HolderGrowth, HolderGrowthRow, HolderSize, HolderSizes, SnapshotFigures};
 pub use leak_verdicts::{JudgedFigures, ReachableAt};
 pub use leaks::{
     CallerSite, LeakReport, LeakRow, OlderBlocks, SuspectReport, SuspectRow, leak_report,
