@@ -154,6 +154,21 @@ def budgets_and_rates_are_changed_by_commands(bench):
 
 
 @scenario
+def what_a_rate_without_samples_hides_is_in_the_error(bench):
+    """At one in ten million words nothing of two million is sampled, in four of five runs: no estimate may pretend to know
+    them."""
+    with listening(bench, 1, 1, 2, env=bench.preload(rate=0.05)) as program:
+        equal(program.ask("rate 0.0000001"), f"ok file={bench.path('trace.ctf')}", "the answer to rate")
+        printed = printed_by(program)
+    bench.sound()
+    found, samples = allocated(bench, bench.path("trace.ctf"))
+    expect(samples < truth(printed) * 0.05 / 2, f"{samples} samples: the rate has not changed in time")
+    distance = (found["bytes"] / 8 - truth(printed)) / (found["error"] / 8)
+    expect(abs(distance) < 4.5, f"{found} is {distance:.1f} standard errors from {truth(printed)}")
+    expect(found["high"] / 8 > truth(printed), f"{found} excludes {truth(printed)}")
+
+
+@scenario
 def a_trace_is_started_with_a_budget_and_as_a_series(bench):
     (bench.directory / "parts").mkdir()
     file = bench.path("parts/s.ctf")

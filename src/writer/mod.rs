@@ -224,7 +224,7 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
         self.restart_if_truncated()?;
         self.next_part_if_due()?;
-        self.context.keep_budget();
+        self.keep_budget();
         let (dumps, requests): (Vec<_>, Vec<_>) =
             requests.into_iter().partition(|request| matches!(request, Request::Dump(..)));
         if last_words.is_some() || !dumps.is_empty() {
@@ -289,11 +289,21 @@ impl<C: Context, W: TraceOutput> Writer<C, W> {
         Ok(next)
     }
 
+    /// Changes the rate if a budget needs it. The sidecar has each rate that comes into force, also if
+    /// nothing is sampled at it: the errors of estimates depend on it.
+    fn keep_budget(&mut self) {
+        self.context.keep_budget();
+        let series = self.file.as_mut().and_then(|file| file.series.as_mut());
+        if let (Some(series), Some(rate)) = (series, self.context.rate()) {
+            series.know_rate(rate);
+        }
+    }
+
     /// Reads until there is nothing more, but no longer than this.
     fn drain_for(&mut self, longest: Duration) -> Result<Drained, WriteError> {
         let begin = Instant::now();
         while self.drain()? == Drained::Something {
-            self.context.keep_budget();
+            self.keep_budget();
             self.flush_if_due()?;
             self.next_part_if_due()?;
             if begin.elapsed() >= longest {

@@ -139,6 +139,11 @@ const WINDOW_COST: f64 = 5.0 * MILLISECOND;
 const WINDOW_WALL: f64 = 10.0 * SECOND;
 const LEAST_PROGRAM: f64 = 50.0 * MILLISECOND;
 
+/// The rate falls to no less than this part of itself at once. What seems to be work that cost a
+/// hundred times too much is mostly clocks of different moments, and at a rate far too low nothing is
+/// seen for a second. If it is still too much, the next look takes it down again.
+const FURTHEST_DOWN: f64 = 1.0 / 16.0;
+
 /// So few samples between two looks cost next to nothing.
 const FEW_SAMPLES: f64 = 8.0;
 
@@ -293,7 +298,7 @@ impl Controller {
 
     /// The first place on the grid below the rate times this factor.
     fn below(&self, factor: f64) -> f64 {
-        let down = (-2.0 * factor.max(1e-9).log2()).max(0.0);
+        let down = (-2.0 * factor.max(FURTHEST_DOWN).log2()).max(0.0);
         (self.place + down).ceil().max(self.place.floor() + 1.0)
     }
 }

@@ -219,6 +219,17 @@ fn clocks_that_jump_do_no_lasting_harm() {
 }
 
 #[test]
+fn samples_without_work_do_not_end_the_sampling() {
+    let mut simulation = Simulation::new(0.2);
+    simulation.run(Phase { seconds: 5.0, ..BUSY });
+    let (before, now) = (simulation.rate, simulation.now);
+    // The samples of a moment whose processor time an earlier look had counted.
+    let torn = Reading { samples: now.samples + 5_000, wall_ns: now.wall_ns + 5_000_000, ..now };
+    simulation.controller.observe(torn).inspect(|rate| simulation.rate = rate.get());
+    assert!(simulation.rate >= before / 32.0, "from {before} to {}", simulation.rate);
+}
+
+#[test]
 fn a_budget_begins_on_its_grid() {
     for (share, highest) in [(1e-4, 1e-2), (0.01, 1e-2), (0.01, 1e-5), (0.5, 1.0), (0.01, 1e-7)] {
         let budget = Budget { share, highest: Rate::new(highest).unwrap() };

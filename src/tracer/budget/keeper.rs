@@ -12,6 +12,10 @@ use crate::tracer::state::State;
 /// The shortest time between two looks: each takes some microseconds.
 const SHORTEST: Duration = Duration::from_millis(5);
 
+/// If a look took longer, its thread stood still in between: the clocks and counters that it read are
+/// of different moments, and samples of one seem to be the work of another.
+const LONGEST_READING: Duration = Duration::from_micros(500);
+
 /// Of the budget, what the time line may take, which no rate makes cheaper: a quarter. What it did not
 /// take in the last seconds of the program's processor time is not saved.
 const TIME_LINE_SHARE: f64 = 0.25;
@@ -73,6 +77,7 @@ impl BudgetKeeper {
             return;
         };
         let Ok(registry) = self.registry.try_lock() else { return };
+        let before = Instant::now();
         let totals = registry.stats().totals;
         drop(registry);
         self.last_look = Instant::now();
@@ -83,6 +88,9 @@ impl BudgetKeeper {
             hooks_ns: self.state.ticks_ns(totals.hook_ticks),
             samples: totals.sampled_blocks(),
         };
+        if before.elapsed() > LONGEST_READING {
+            return;
+        }
         let since = reading.process_ns.saturating_sub(self.last_process_ns) as f64;
         self.last_process_ns = reading.process_ns;
         self.time_line.earn(controller.budget().share * TIME_LINE_SHARE, since);

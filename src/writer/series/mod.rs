@@ -284,12 +284,18 @@ impl Series {
         self.live.renumber_rates(number);
     }
 
-    /// The blocks of a lane are sampled at this rate from now on.
-    fn set_lane_rate(&mut self, lane: u16, rate: f64) {
+    /// Has a rate in the sidecar at which blocks may be sampled from now on. Returns its number.
+    pub(crate) fn know_rate(&mut self, rate: f64) -> u32 {
         let number = self.rate_number(rate);
         if let Some(sidecar) = &mut self.sidecar {
             sidecar.know_rates(&self.rates);
         }
+        number
+    }
+
+    /// The blocks of a lane are sampled at this rate from now on.
+    fn set_lane_rate(&mut self, lane: u16, rate: f64) {
+        let number = self.know_rate(rate);
         let lane = usize::from(lane);
         if self.lane_rates.len() <= lane {
             self.lane_rates.resize(lane + 1, self.silent_rate);

@@ -83,6 +83,8 @@ impl SeriesPart {
     }
 
     /// The rates of blocks that are in the sidecar and not in the trace, and are read, with their samples.
+    /// Those that were in force without a sample are among them: what was allocated then is not in
+    /// the estimates, and must be in their errors.
     pub(super) fn samples_by_rate(&self) -> Vec<(f64, u64)> {
         let SeriesSummary { rates, base_samples, stray_samples, .. } = &self.summary;
         let of_base = if self.is_first { &base_samples[..] } else { &[] };
@@ -90,7 +92,14 @@ impl SeriesPart {
             let pairs = rates.iter().copied().zip(of.iter().copied());
             pairs.filter(|&(_, samples)| samples > 0).collect()
         };
-        [samples(of_base), samples(stray_samples)].concat()
+        let of_rate = |samples: &[u64], rate: usize| samples.get(rate).copied().unwrap_or(0);
+        let own = self.head.rate;
+        let is_unseen = |&(rate, &value): &(usize, &f64)| {
+            let samples = [of_rate(base_samples, rate), of_rate(stray_samples, rate)];
+            samples == [0, 0] && value != own
+        };
+        let unseen = rates.iter().enumerate().filter(is_unseen).map(|(_, &rate)| (rate, 0));
+        [samples(of_base), samples(stray_samples), unseen.collect()].concat()
     }
 
     /// What is not known because of what the sidecar lacks.

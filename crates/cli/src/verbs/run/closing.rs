@@ -117,9 +117,7 @@ struct Figures {
 
 impl Figures {
     fn new(samples: u64, rate: f64, bytes: u64) -> Figures {
-        let words = samples as f64 / rate;
-        // The number of samples is binomial.
-        let variance = words * (1.0 - rate) / rate;
+        let (words, variance) = (samples as f64 / rate, variance(samples, rate));
         Figures { samples, words, variance, bytes, probes: 0, unseen: Unseen::at(rate) }
     }
 
@@ -152,16 +150,23 @@ impl Figures {
         let mut reader = SeriesReader::new(BufReader::new(File::open(&sidecar).ok()?)).ok()?;
         let mut figures = Figures { bytes, ..Figures::default() };
         let mut is_later = false;
+        let mut unseen: Vec<f64> = Vec::new();
         while let Some(record) = reader.next_record().ok()? {
             match record {
                 SeriesRecord::Block(block) if is_later => {
                     let rate = reader.rate(block.rate)?;
+                    unseen.retain(|&unseen| unseen != rate);
                     figures.add(Figures { unseen: None, ..Figures::new(block.samples, rate, 0) });
                 }
+                SeriesRecord::Rate(rate) => unseen.push(rate),
                 SeriesRecord::BaseComplete | SeriesRecord::BaseLeftOut { .. } => is_later = true,
                 _ => {}
             }
         }
+        let own = reader.head().map(|head| head.rate);
+        let variances =
+            unseen.iter().filter(|&&rate| own != Some(rate)).map(|&rate| variance(1, rate));
+        figures.variance += variances.sum::<f64>();
         Some(figures)
     }
 
@@ -207,6 +212,12 @@ impl Figures {
             error * 100.0
         )
     }
+}
+
+/// The variance of the words that samples stand for: their number is binomial. Of a rate that was in
+/// force without a sample it is taken to be that of one.
+fn variance(samples: u64, rate: f64) -> f64 {
+    samples as f64 * (1.0 - rate) / rate / rate
 }
 
 /// The line for a single process: file, samples, estimated words, dropped, bytes.
