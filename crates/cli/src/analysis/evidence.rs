@@ -165,7 +165,7 @@ pub(crate) fn add_traces(evidence: &mut Evidence, traces: &[PathBuf]) -> Result<
     let info = read.info();
     evidence.pid = evidence.pid.or(Some(info.pid));
     if evidence.program.is_empty() {
-        evidence.program = String::from_utf8_lossy(&info.executable_name).into_owned();
+        evidence.program = String::from_utf8_lossy(&info.executable).into_owned();
     }
     evidence.trace = Some(trace_evidence(&report, info.start_time, info.sample_rate));
     Ok(())
