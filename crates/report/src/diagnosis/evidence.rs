@@ -36,6 +36,7 @@ pub struct Evidence {
 
 /// What bounds the program's memory.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct MemoryLimit {
     pub bytes: u64,
     /// Whose limit it is: `control group` or `machine`.
@@ -82,6 +83,7 @@ pub struct TraceSite {
 
 /// The process over time, by the sidecar.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ExaminedTimeline"))]
 pub struct Timeline {
     pub points: Vec<TimelinePoint>,
     /// The part of the time in which the program stood still for its collector.
@@ -90,6 +92,7 @@ pub struct Timeline {
 
 /// A moment, or the largest sizes of an interval that ends then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TimelinePoint {
     pub at_us: u64,
     pub heap_bytes: Option<u64>,
@@ -105,6 +108,7 @@ pub struct TimelinePoint {
 
 /// How the collector's time divides, as shares of the time that was watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct CollectorShare {
     pub minor: f64,
     pub major: f64,
