@@ -26,6 +26,7 @@ mod labels;
 mod made_sidecar;
 mod made_snapshot;
 mod narrow;
+mod page_diagnosis;
 mod page_snapshots;
 mod parquet;
 mod parquet_tables;
