@@ -945,3 +945,23 @@ export type TreeProbe = { name: string, kind: string, state: string, unit: Unit,
  * What the numbers of a line are.
  */
 export type Unit = "bytes" | "share" | "ns" | "rate" | "number";
+
+export type PageDiagnosis = { "state": "waiting" } | { "state": "ready", so_far: boolean, diagnosis: Diagnosis, } | { "state": "failed", error: string, };
+export type Diagnosis = { verdict: DiagnosisVerdict, findings: Array<DiagnosisFinding>, examined: Examined, remarks: Array<string>, };
+export type DiagnosisVerdict = { outcome: Outcome, sentence: string, command: string | null, };
+export type Outcome = "nothing_wrong" | "found" | "cannot_tell";
+export type FindingKind = "leak" | "threads" | "fibers" | "finaliser_cycle" | "outside_heap" | "busy_collector" | "free_memory" | "filling" | "garbage";
+export type Certainty = "sure" | "likely" | "possible";
+export type DiagnosisFinding = { kind: FindingKind, certainty: Certainty, is_problem: boolean, sentence: string, bytes: number | null, bytes_per_second: number | null, growth_error: number | null, since_us: number | null, full_in_us: number | null, holder: HolderGrowth | null, sites: Array<GainedSite>, advice: string | null, };
+export type HolderGrowth = { name: string, pace: Pace, before_bytes: number, after_bytes: number, after_outside_bytes: number, share_of_growth: number, sizes: Array<number>, path: Array<string>, elements: number | null, };
+export type Pace = "even" | "steps" | "uneven" | "slows" | "stopped" | "turns_over" | "steady" | "unknown";
+export type GainedSite = { site: Site, via?: Site, called_from: Array<Site>, size: Size, gained_bytes: number, oldest_us: number, share: number, source?: SourceExcerpt, };
+export type SourceExcerpt = { first: number, lines: Array<string>, };
+export type Examined = { program: string, pid: number | null, from_us: number, to_us: number, trace: ExaminedTrace | null, snapshots: Array<ExaminedSnapshot>, timeline: ExaminedTimeline, limit: MemoryLimit | null, };
+export type ExaminedTrace = { file: string, rate: number, duration_us: number, verdict: string, };
+export type ExaminedSnapshot = { file: string, taken_us: number, reachable_bytes: number, garbage_bytes: number, outside_bytes: number, holders: Array<ExaminedHolder>, piles?: Array<Finding>, };
+export type ExaminedHolder = { name: string, bytes: number, outside_bytes: number, };
+export type ExaminedTimeline = { points: Array<TimelinePoint>, collector: CollectorShare | null, };
+export type TimelinePoint = { at_us: number, heap_bytes: number | null, used_bytes: number | null, rss_bytes: number | null, threads: number | null, cycles: number | null, allocated_bytes: number | null, };
+export type CollectorShare = { minor: number, major: number, finalisers: number, longest_us: number, promoted: number | null, watched_us: number, };
+export type MemoryLimit = { bytes: number, whose: string, };
