@@ -35,7 +35,7 @@ async function says(page, diagnosis) {
   const cards = (await page.locator(".finding").allInnerTexts()).map(plain);
   assert.equal(cards.length, findings.length + 1, "and what was looked at");
   for (const [at, { sentence, holder, sites, advice, bytes_per_second: rate }] of findings.entries()) {
-    const parts = [at > 0 || verdict.outcome !== "found" ? sentence : "", advice ?? "", rate === null ? "" : `${bytesText(rate)} a second`];
+    const parts = [at > 0 || !verdict.sentence.includes(sentence) ? sentence : "", advice ?? "", rate === null ? "" : `${bytesText(rate)} a second`];
     if (holder) parts.push(holder.name, ...holder.path, ...holder.sizes.map(bytesText).slice(0, 3));
     for (const { site } of sites) parts.push(site.name, ...(site.file ? [`${site.file}:${site.line}`] : []));
     for (const part of parts) assert.ok(cards[at].includes(plain(part)), `no “${part}” in ${cards[at]}`);
@@ -47,7 +47,7 @@ async function says(page, diagnosis) {
 
 test("a page opens with the verdict of the doctor, and unfolds to all findings", async () => {
   const said = await doctor("service.ctf", ...NAMES);
-  assert.equal(said.verdict.outcome, "found", "a session table that grows from snapshot to snapshot");
+  assert.equal(said.findings[0].holder?.sizes.length, 3, "a session table that grows from snapshot to snapshot");
   assert.ok(said.findings[0].holder.path.length > 1 && said.findings[0].sites.length > 0, JSON.stringify(said.findings[0]));
   await withPage(page, {}, async (page) => {
     const first = await page.locator("main section").first().getAttribute("aria-label");
@@ -120,6 +120,20 @@ test("a server makes it after the first figures", async () => {
   const files = await Promise.all(["service.ctf", ...NAMES].map(trace));
   const said = await doctor("service.ctf", ...NAMES);
   await serve(files, (address) => withPage(address, { requests: "own" }, async (page) => says(page, said)));
+});
+
+test("what is sure is said with that", async () => {
+  const said = await doctor("service.ctf", ...NAMES);
+  const [first] = said.findings;
+  const diagnosis = { ...said, findings: [{ ...first, certainty: "sure", is_problem: true, growth_error: 0.1 * first.bytes_per_second, full_in_us: 9e7 }], verdict: { outcome: "found", sentence: first.sentence, command: null } };
+  const before = (page) => page.route(/\/diagnosis\//, (route) => route.fulfill({ json: { state: "ready", so_far: true, diagnosis } }));
+  await serve([await trace("service.ctf")], (address) =>
+    withPage(address, { requests: "own", before }, async (page) => {
+      await says(page, diagnosis);
+      assert.match(await text(page, ".diagnosis-head"), /so far, after 20\.0 s/);
+      assert.match(await text(page, ".finding"), /a second ± 10\.0 %.*full in about 1\.5 min/);
+      await picture(page, "diagnosis-sure");
+    }));
 });
 
 test("while it is made the page says so, and all else is there", async () => {

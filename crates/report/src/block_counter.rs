@@ -10,6 +10,7 @@
 use heaptap_trace::Source;
 
 use crate::aggregate::{Aggregate, Survivor};
+use crate::blocks::NEVER;
 use crate::counts::Counts;
 use crate::estimate::Sampled;
 use crate::ids::IdMap;
@@ -244,7 +245,8 @@ impl BlockCounter {
             let Aggregate { growth, allocated, scale, .. } = &mut self.aggregate;
             growth.old_died(time, allocated.count);
             let series = growth.series_of_path(block.path);
-            growth.cohorts.died(series, (block.birth, time), block.sampled(), scale);
+            let death = growth.cohorts.truths().death(block.id, time);
+            growth.cohorts.died(series, (block.birth, death), block.sampled(), scale);
         }
         self.record_live_size(time);
     }
@@ -368,10 +370,12 @@ impl BlockCounter {
                 external = external.plus(sampled);
             }
             if self.over_time == OverTime::LiveSize {
-                let series = self.aggregate.growth.series_of_path(block.path);
+                let growth = &self.aggregate.growth;
+                let series = growth.series_of_path(block.path);
+                let dead = growth.cohorts.truths().death(block.id, NEVER);
                 let before = older.get(&block.id).copied().unwrap_or(0);
                 let birth = block.birth;
-                self.aggregate.survivors.push(Survivor { birth, before, series, sampled });
+                self.aggregate.survivors.push(Survivor { birth, before, dead, series, sampled });
             }
         }
         self.aggregate.live_young = young;

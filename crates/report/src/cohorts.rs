@@ -94,17 +94,15 @@ impl Cohorts {
         block: Sampled,
         scale: &Scale,
     ) {
-        let came = self.truths.first_after(birth);
-        let went = self.truths.first_without(death);
-        if came >= went || self.overflowed {
+        let Some((came, went)) = self.truths.seen(birth, death).filter(|_| !self.overflowed) else {
             return;
-        }
+        };
         if self.cells.len() >= MOST_CELLS {
             self.overflowed = true;
             self.cells = HashMap::new();
             return;
         }
-        // At most `MOST_TRUTHS` of them.
+        // There are fewer than 256 moments.
         let cell = self.cells.entry((series, came as u8, went as u8)).or_default();
         cell.add(Amount::of(block, scale));
     }

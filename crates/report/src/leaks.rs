@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric, Survivor};
-use crate::blocks::LiveHistory;
+use crate::blocks::{LiveHistory, NEVER};
 use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::{Estimate, Sampled};
 use crate::growth::{Growth, series_of};
@@ -29,13 +29,14 @@ use crate::rows::{By, Grouping, Site};
 use crate::site_nodes::SiteNodes;
 pub use by_cycles::{ByCycles, JudgedSite};
 use judged::Judged;
+pub(crate) use rule::goes_on;
 pub use rule::{Judgement, Shape, Verdict};
 pub use suspects::{Suspect, Suspects};
 use windows::FEWEST;
 
 /// The least growth, in standard errors. A program has thousands of sites, so two
 /// would give false alarms.
-const CERTAIN: f64 = 5.0;
+pub(crate) const CERTAIN: f64 = 5.0;
 
 /// Whether the trace can show leaks at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,12 +103,22 @@ pub struct Leaks {
 struct Evidence {
     /// The series of its live size.
     series: Vec<u32>,
-    /// Birth and samples of each object that is alive at the end.
+    /// Birth and samples of each object that is alive at the end, as far as is known.
     survivors: Vec<(u64, Sampled)>,
+    /// Those that the collector has not found, but that a heap snapshot has found dead: birth and then.
+    garbage: Vec<((u64, u64), Sampled)>,
     allocated: Sampled,
     /// Survivors that are older than the trace, and by how much the oldest is.
     older: Sampled,
     oldest: u64,
+}
+
+impl Evidence {
+    /// What the trace has at the end, garbage that the collector has not found included.
+    fn at_end(&self) -> Sampled {
+        let garbage = self.garbage.iter().map(|&(_, sampled)| sampled);
+        sum(&self.survivors, 0).plus(garbage.sum())
+    }
 }
 
 /// What is alive over time and at the end.
@@ -249,10 +260,13 @@ impl Aggregate {
                 evidence.allocated = evidence.allocated.plus(allocated);
             }
         }
-        for &Survivor { birth, before, series, sampled } in history.survivors {
+        for &Survivor { birth, before, dead, series, sampled } in history.survivors {
             let site = site_of.get(series as usize).copied().flatten();
             if let Some(evidence) = site.and_then(|site| sites.get_mut(&site)) {
-                evidence.survivors.push((birth, sampled));
+                match dead {
+                    NEVER => evidence.survivors.push((birth, sampled)),
+                    dead => evidence.garbage.push(((birth, dead), sampled)),
+                }
                 if before > 0 {
                     evidence.older = evidence.older.plus(sampled);
                     evidence.oldest = evidence.oldest.max(before);
@@ -272,7 +286,7 @@ impl Aggregate {
         let weight = self.scale.unit_bytes();
         Leak {
             site: site.clone(),
-            live: self.estimate(Metric::Live, sum(&evidence.survivors, 0)),
+            live: self.estimate(Metric::Live, evidence.at_end()),
             growth: self.kept_each_second(survivors, window),
             allocated: self.estimate(Metric::Allocated, evidence.allocated),
             older: self.estimate(Metric::Live, evidence.older),

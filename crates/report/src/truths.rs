@@ -4,28 +4,46 @@
 //! the cycle began and what was allocated since. So a block that was born before a cycle began and is
 //! alive when its marking is done was reachable at the beginning. Nothing else that a trace has says
 //! so much: what is alive between two cycles may wait for the collector.
+//!
+//! A heap snapshot says it of the moment at which it was taken: what is in it and not reachable is dead, though
+//! the collector has not found that yet.
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 /// The most moments that are kept. With more, those that are close together are left out.
 const MOST_TRUTHS: usize = 48;
+
+/// The most snapshots that are moments.
+const MOST_SNAPSHOTS: usize = 64;
 
 /// A moment, in microseconds since the start of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truth {
     /// What was born before this and is alive after [`Truth::known`] was reachable at this moment.
     pub at: u64,
-    /// When marking was done.
+    /// When marking was done. Of a snapshot, it is the moment itself.
     pub known: u64,
+}
+
+impl Truth {
+    pub(crate) fn is_snapshot(&self) -> bool {
+        self.at == self.known
+    }
 }
 
 /// Such moments, in their order: both times rise from each to the next.
 #[derive(Clone, Debug, Default)]
-pub struct Truths(Option<Arc<[Truth]>>);
+pub struct Truths {
+    moments: Option<Arc<[Truth]>>,
+    /// Blocks that a snapshot has found dead, with the moment of the first that did.
+    garbage: Option<Arc<HashMap<u64, u64>>>,
+}
 
 impl Truths {
     /// None.
-    pub(crate) const NONE: Truths = Truths(None);
+    pub(crate) const NONE: Truths = Truths { moments: None, garbage: None };
 
     /// Of these moments, in any order, those that are after the start and not too close together.
     /// The last one is always kept.
@@ -52,11 +70,43 @@ impl Truths {
             let mut kept = kept.into_iter();
             rising.retain(|_| kept.next().unwrap_or(true));
         }
-        Truths(Some(rising.into()))
+        Truths { moments: Some(rising.into()), garbage: None }
+    }
+
+    /// The same with heap snapshots: when each was taken, and the ids of the blocks in it that were not
+    /// reachable. Cycles that had begun before and were not done say less, and are left out.
+    #[must_use]
+    pub fn with_snapshots(&self, snapshots: impl IntoIterator<Item = (u64, Vec<u64>)>) -> Truths {
+        let mut snapshots: Vec<(u64, Vec<u64>)> = snapshots.into_iter().collect();
+        snapshots.sort_by_key(|&(at, _)| at);
+        let (mut moments, mut garbage) = (self.moments().to_vec(), HashMap::new());
+        for (at, dead) in snapshots.into_iter().filter(|&(at, _)| at > 0).take(MOST_SNAPSHOTS) {
+            moments.retain(|truth| truth.known < at || truth.at > at);
+            moments.push(Truth { at, known: at });
+            for id in dead {
+                garbage.entry(id).or_insert(at);
+            }
+        }
+        moments.sort_by_key(|truth| truth.at);
+        Truths { moments: Some(moments.into()), garbage: Some(garbage.into()) }
+    }
+
+    /// When a block was dead for certain, of which the trace says at what time that was.
+    #[inline]
+    pub(crate) fn death(&self, id: u64, time: u64) -> u64 {
+        let known = self.garbage.as_ref().and_then(|garbage| garbage.get(&id));
+        known.map_or(time, |&known| known.min(time))
     }
 
     pub(crate) fn moments(&self) -> &[Truth] {
-        self.0.as_deref().unwrap_or_default()
+        self.moments.as_deref().unwrap_or_default()
+    }
+
+    /// The first moment at which a block is seen, and the first at which it is not any more; `None` if it is at none.
+    #[inline]
+    pub(crate) fn seen(&self, birth: u64, death: u64) -> Option<(usize, usize)> {
+        let (came, went) = (self.first_after(birth), self.first_without(death));
+        (came < went).then_some((came, went))
     }
 
     /// The first moment at which a block that is born at this time can be seen.
@@ -87,6 +137,11 @@ mod tests {
         let many = Truths::new((1..10_000).map(|at| truth(at, at + 1)));
         assert!(many.moments().len() <= MOST_TRUTHS && many.moments().len() > MOST_TRUTHS / 2);
         assert_eq!(many.moments().last(), Some(&truth(9_999, 10_000)));
+        let snapshots = truths.with_snapshots([(35, vec![4, 5]), (50, vec![5, 6])]);
+        assert_eq!(snapshots.moments(), [truth(10, 20), truth(35, 35), truth(50, 50)]);
+        let deaths = [4, 5, 6, 7].map(|id| snapshots.death(id, 48));
+        assert_eq!(deaths, [35, 35, 48, 48]);
+        assert_eq!([35, 36].map(|death| snapshots.first_without(death)), [1, 2]);
         let hostile = Truths::new((0..100).map(|at| truth(u64::MAX - at, u64::MAX)));
         assert!(hostile.moments().len() <= 1);
     }

@@ -27,12 +27,13 @@ export function HowSure({ finding }: { finding: DiagnosisFinding }) {
   return <span class="tag how-sure">{finding.is_problem ? finding.certainty : "note"}</span>;
 }
 
-export function Finding({ finding, limit, isVerdict }: { finding: DiagnosisFinding; limit: Examined["limit"]; isVerdict: boolean }) {
+/** `isSaid`: the verdict has its sentence. */
+export function Finding({ finding, limit, isSaid }: { finding: DiagnosisFinding; limit: Examined["limit"]; isSaid: boolean }) {
   const { holder, sites, advice, since_us: since, full_in_us: full } = finding;
   const rate = rateText(finding);
   return (
     <article class="finding">
-      {!isVerdict && <h3 class="break"><HowSure finding={finding} />{visible(finding.sentence)}</h3>}
+      {!isSaid && <h3 class="break"><HowSure finding={finding} />{visible(finding.sentence)}</h3>}
       <dl class="finding-facts">
         {holder && <HeldBy holder={holder} />}
         {rate && <div><dt>grows by</dt><dd>{rate}</dd></div>}

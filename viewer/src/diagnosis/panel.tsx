@@ -42,7 +42,7 @@ function Verdict({ diagnosis, soFar }: { diagnosis: Diagnosis; soFar: boolean })
       {command && <p class="break">To decide it: <code>{visible(command)}</code></p>}
       {open && (
         <div class="diagnosis-body">
-          {findings.map((finding, at) => <Finding finding={finding} limit={diagnosis.examined.limit} isVerdict={at === 0 && outcome === "found"} />)}
+          {findings.map((finding, at) => <Finding finding={finding} limit={diagnosis.examined.limit} isSaid={at === 0 && sentence.includes(finding.sentence)} />)}
           <Evidence diagnosis={diagnosis} />
         </div>
       )}

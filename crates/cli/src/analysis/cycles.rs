@@ -11,18 +11,18 @@ use crate::io::sidecar::read_sidecar;
 use crate::io::sidecar_path::sidecar_path;
 use crate::io::trace_files::expand;
 
-/// The moments of the one process whose traces the arguments stand for. None if there is no sidecar,
+/// The moments of the one process whose traces the arguments stand for. None if a sidecar is missing,
 /// or if there are several processes: the cycles of one say nothing of the blocks of another.
 pub(crate) fn truths(arguments: &[PathBuf]) -> Result<Truths, Failure> {
     let mut histories = Vec::new();
     for file in expand(arguments)? {
-        if !sidecar_path(&file.path).is_file() {
-            continue;
-        }
-        // A sidecar that cannot be read says nothing of cycles; `heaptap probes` says why.
-        if let Ok((_, read)) = read_sidecar(&file.path) {
-            histories.push(read.history);
-        }
+        // Without the sidecar of one file, it is not known since when the times of the others count. One
+        // that cannot be read says nothing of cycles; `heaptap probes` says why.
+        let is_there = sidecar_path(&file.path).is_file();
+        let Some(Ok((_, read))) = is_there.then(|| read_sidecar(&file.path)) else {
+            return Ok(Truths::default());
+        };
+        histories.push(read.history);
     }
     let starts = histories.iter().filter_map(|history| history.start.as_ref());
     let Some(begin) = starts.clone().map(|start| start.trace_start).min() else {

@@ -97,8 +97,9 @@ pub(crate) fn gather(files: &EvidenceFiles, types: &TypeOptions) -> Result<Evide
     let mut evidence = Evidence::default();
     let mut failures = Vec::new();
     for snapshot in &files.snapshots {
-        if let Err(failure) = add_snapshot(&mut evidence, snapshot, types) {
-            failures.push(failure);
+        match ReadSnapshot::of(snapshot, types) {
+            Ok(read) => read.add_to(&mut evidence),
+            Err(failure) => failures.push(failure),
         }
     }
     if !files.traces.is_empty()
@@ -124,29 +125,36 @@ fn remark(evidence: &mut Evidence, failures: &[Failure]) {
         .extend(failures.iter().filter_map(|failure| failure.message().map(str::to_owned)));
 }
 
-/// Adds what a snapshot says.
-pub(crate) fn add_snapshot(
-    evidence: &mut Evidence,
-    file: &Path,
-    types: &TypeOptions,
-) -> Result<(), Failure> {
-    let (analysis, named) = load_with_types(file, types)?;
-    let facts = analysis.graph.facts();
-    evidence.pid = evidence.pid.or_else(|| facts.number(MetaKey::PID));
-    if evidence.program.is_empty()
-        && let Some(program) = facts.meta(MetaKey::PROGRAM)
-    {
-        evidence.program = String::from_utf8_lossy(program).into_owned();
+/// What was read of a snapshot.
+pub(crate) struct ReadSnapshot {
+    snapshot: SnapshotEvidence,
+    program: String,
+    /// Where its types are from.
+    types: Option<String>,
+}
+
+impl ReadSnapshot {
+    pub(crate) fn of(file: &Path, types: &TypeOptions) -> Result<ReadSnapshot, Failure> {
+        let (analysis, named) = load_with_types(file, types)?;
+        let program = analysis.graph.facts().meta(MetaKey::PROGRAM).unwrap_or_default();
+        Ok(ReadSnapshot {
+            snapshot: SnapshotEvidence::of(&shown(file), &analysis),
+            program: String::from_utf8_lossy(program).into_owned(),
+            types: named.line().map(|line| format!("types {line}")),
+        })
     }
-    if let Some(line) = named.line() {
-        let line = format!("types {line}");
-        if !evidence.remarks.contains(&line) {
-            evidence.remarks.push(line);
+
+    pub(crate) fn add_to(self, evidence: &mut Evidence) {
+        let ReadSnapshot { snapshot, program, types } = self;
+        evidence.pid = evidence.pid.or(snapshot.pid);
+        if evidence.program.is_empty() {
+            evidence.program = program;
         }
+        let new = types.filter(|types| !evidence.remarks.contains(types));
+        evidence.remarks.extend(new);
+        evidence.snapshots.push(snapshot);
+        evidence.snapshots.sort_by_key(|snapshot| snapshot.taken_us);
     }
-    evidence.snapshots.push(SnapshotEvidence::of(&shown(file), &analysis));
-    evidence.snapshots.sort_by_key(|snapshot| snapshot.taken_us);
-    Ok(())
 }
 
 /// Adds what traces and their sidecars say.
@@ -162,6 +170,9 @@ pub(crate) fn add_traces(evidence: &mut Evidence, traces: &[PathBuf]) -> Result<
     };
     let read = AggregatedTrace::read(traces, options)?;
     let report = leak_report(&read.figures(false), SiteFrame::Own);
+    if read.parts().len() > 1 {
+        evidence.remarks.push("several traces are taken for one: name those of one run".to_owned());
+    }
     let info = read.info();
     evidence.pid = evidence.pid.or(Some(info.pid));
     if evidence.program.is_empty() {

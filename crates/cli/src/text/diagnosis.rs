@@ -20,6 +20,11 @@ pub(crate) fn verdict(diagnosis: &Diagnosis) -> String {
     }
 }
 
+/// Whether the verdict says what a finding does.
+pub(crate) fn is_said(diagnosis: &Diagnosis, finding: &Finding) -> bool {
+    diagnosis.verdict.sentence.contains(&finding.sentence)
+}
+
 /// The sentence of a finding behind how sure it is.
 pub(crate) fn finding(finding: &Finding) -> String {
     let kind = if finding.is_problem { finding.certainty.name() } else { "note" };
@@ -30,7 +35,7 @@ pub(crate) fn finding(finding: &Finding) -> String {
 pub(crate) fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(holder) = &finding.holder {
-        facts.extend(path(holder).map(|path| ("held by", path)));
+        facts.extend(pile(holder).map(|pile| ("piles up", pile)));
         facts.push(("growth", growth(holder, finding)));
     }
     const MOST_SITES: usize = 3;
@@ -53,11 +58,10 @@ fn named(site: &Site) -> String {
     with_file(&site_name(site), 100)
 }
 
-/// What of the holder piles up.
-fn path(holder: &HolderGrowth) -> Option<String> {
-    let elements = holder.elements?;
-    let path = holder.path.join(" > ");
-    Some(format!("{path}, {}", count(elements, "block", "blocks")))
+/// What of the holder piles up: the end of the path to it.
+fn pile(holder: &HolderGrowth) -> Option<String> {
+    let last = holder.path.last()?;
+    Some(format!("{} of {last}", count(holder.elements?, "block", "blocks")))
 }
 
 fn growth(holder: &HolderGrowth, finding: &Finding) -> String {
@@ -111,6 +115,6 @@ pub(crate) fn looked_at(examined: &Examined) -> String {
         parts.push("the collector's time line".to_owned());
     }
     let program = fit(&escaped(&examined.program), 60);
-    let of = examined.pid.map_or(String::new(), |pid| format!(" of {program}, process {pid}"));
-    format!("{}{of}", parts.join(", "))
+    let of = examined.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
+    format!("{program}{of}: {}", parts.join(", "))
 }

@@ -23,6 +23,7 @@ mod held;
 mod help;
 mod info;
 mod labels;
+mod leak_snapshots;
 mod made_sidecar;
 mod made_snapshot;
 mod narrow;

@@ -2,13 +2,14 @@
 //!
 //! Times are in microseconds since the Unix epoch, so that traces, sidecars and snapshots of one process have one clock.
 
-use heaptap_graph::{HeapAnalysis, HolderName, HolderTree, Node, RetainingHolders};
+use heaptap_graph::{HeapAnalysis, HolderName, HolderTree, Node};
 use heaptap_heap::{MetaKey, RootKind};
 use serde::Serialize;
 
 use crate::figures::heap::findings::{Finding as HeapFinding, findings};
 use crate::figures::heap::titles::Titles;
 
+use super::keepers::Keepers;
 use super::pace::Point;
 use super::sites::HolderGain;
 
@@ -221,7 +222,8 @@ impl SnapshotEvidence {
 fn holder_sizes(analysis: &HeapAnalysis) -> Vec<HolderSize> {
     let titles = Titles::new(analysis);
     let mut sizes = vec![HolderSize::default(); analysis.holders.len()];
-    for (block, holder) in RetainingHolders::new(&analysis.dominators).blocks() {
+    let keepers = Keepers::new(analysis);
+    for (block, holder) in keepers.blocks() {
         if let Some(size) = sizes.get_mut(holder as usize) {
             let bytes = analysis.graph.bytes(block);
             size.bytes = size.bytes.saturating_add(bytes);
@@ -244,6 +246,14 @@ fn holder_sizes(analysis: &HeapAnalysis) -> Vec<HolderSize> {
             && let Some(size) = sizes.get_mut(parent as usize)
         {
             size.outside_bytes = size.outside_bytes.saturating_sub(own);
+        }
+    }
+    for (from, to, bytes) in keepers.moved_outside() {
+        if let Some(size) = sizes.get_mut(from as usize) {
+            size.outside_bytes = size.outside_bytes.saturating_sub(bytes);
+        }
+        if let Some(size) = sizes.get_mut(to as usize) {
+            size.outside_bytes = size.outside_bytes.saturating_add(bytes);
         }
     }
     let mut named: hashbrown::HashMap<String, HolderSize> = hashbrown::HashMap::new();

@@ -43,12 +43,27 @@ const LEAST_SHARE: f64 = 0.01;
 /// A process that is younger still loads what it needs.
 const START_US: u64 = 60_000_000;
 
+/// When the process began; at the latest with its trace.
+fn began_us(evidence: &Evidence) -> Option<u64> {
+    evidence.began_us.or(evidence.trace.as_ref().map(|trace| trace.began_us))
+}
+
+/// Whether the process had filled what any program needs when the first snapshot that counts was taken.
+pub(super) fn is_settled(evidence: &Evidence) -> bool {
+    const SETTLED_US: u64 = 15_000_000;
+    let first = that_count(evidence).first();
+    first
+        .zip(began_us(evidence))
+        .is_some_and(|(first, began)| first.taken_us.saturating_sub(began) >= SETTLED_US)
+}
+
 /// The snapshots that count: the first of a young process is left out if there are enough without it.
 pub(super) fn that_count(evidence: &Evidence) -> &[SnapshotEvidence] {
     let all = &evidence.snapshots[..];
-    let is_young = all.first().is_none_or(|first| {
-        evidence.began_us.is_none_or(|began| first.taken_us.saturating_sub(began) < START_US)
-    });
+    let is_young = all
+        .first()
+        .zip(began_us(evidence))
+        .is_none_or(|(first, began)| first.taken_us.saturating_sub(began) < START_US);
     match all {
         [_, rest @ ..] if is_young && rest.len() >= 3 => rest,
         all => all,

@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, HolderKind, TraceSite, TraceVerdict};
 use super::finding::{Certainty, Finding, FindingKind, HolderGrowth};
-use super::holders::{HolderSeries, growing};
+use super::holders::{HolderSeries, growing, is_settled};
 use super::memory::{full_in, unexplained_outside};
 use super::pace::Pace;
 use super::sites::{GainedSite, HolderGain};
@@ -61,6 +61,11 @@ fn certainty(
     gain: Option<&HolderGain>,
 ) -> Option<Certainty> {
     let said = gain.and_then(|gain| of_rule(evidence, gain));
+    if !is_settled(evidence) && (series.points < 4 || series.share_of_growth < 0.1) {
+        // A young program fills what it needs, and that looks the same.
+        let grows = series.pace.keeps_growing() || series.pace == Pace::Unknown;
+        return grows.then_some(Certainty::Possible);
+    }
     Some(match series.pace {
         Pace::Even if series.points >= 4 || kept == Some(true) => Certainty::Sure,
         Pace::Even if said == Some(TraceVerdict::KeepsGrowing) => Certainty::Sure,
@@ -235,7 +240,10 @@ fn of_trace(evidence: &Evidence) -> Vec<Finding> {
         finding
     };
     let grows = trace.rows.iter().filter(|row| row.verdict != TraceVerdict::NotGrowing);
-    grows.map(finding).take(MOST).collect()
+    // What is undecided says little: the first ones are enough.
+    const MOST_UNDECIDED: usize = 3;
+    let all_undecided = trace.rows.iter().all(|row| row.verdict == TraceVerdict::Undecided);
+    grows.map(finding).take(if all_undecided { MOST_UNDECIDED } else { MOST }).collect()
 }
 
 /// Whether leaks explain what the process has more outside the heap.

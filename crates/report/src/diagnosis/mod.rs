@@ -1,7 +1,7 @@
 //! The diagnosis: one verdict from all evidence on a program's memory.
 //!
 //! - `evidence`: what goes in: what the trace's leak rule says, the time line, snapshots, and their join with the trace.
-//! - `pace`: how a size grows; `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was
+//! - `keepers`: whose block it is; `pace`: how a size grows; `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was
 //!   allocated.
 //! - `leaks`, `memory`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data;
 //!   `page`: what the web page gets of it.
@@ -15,6 +15,7 @@ mod collector;
 mod evidence;
 mod finding;
 mod holders;
+mod keepers;
 mod leaks;
 mod memory;
 mod pace;
@@ -32,6 +33,7 @@ pub use finding::{
     Certainty, Diagnosis, Examined, ExaminedHolder, ExaminedSnapshot, ExaminedTrace, Finding,
     FindingKind, HolderGrowth, Outcome, Verdict,
 };
+pub use keepers::Keepers;
 pub use pace::{Pace, Point, pace};
 pub use page::PageDiagnosis;
 pub use sites::{GainedSite, HolderGain, SourceLines, StackSites};

@@ -59,7 +59,7 @@ pub fn pace(points: &[Point], in_one_block: bool) -> Pace {
     if lost(points) > MOST_LOST * growth {
         return Pace::TurnsOver;
     }
-    if points.len() < 3 {
+    if stretches(points) < 2 {
         return Pace::Unknown;
     }
     if in_one_block && grows_in_steps(points) {
@@ -75,6 +75,13 @@ pub fn pace(points: &[Point], in_one_block: bool) -> Pace {
         (Some(Pace::Slows | Pace::Stopped), Some(Pace::Slows | Pace::Stopped)) => Pace::Slows,
         _ => Pace::Uneven,
     }
+}
+
+/// How many stretches are long enough to say something.
+fn stretches(points: &[Point]) -> usize {
+    let ([first, ..], [.., last]) = (points, points) else { return 0 };
+    let least = (last.seconds - first.seconds) / 12.0;
+    points.windows(2).filter(|pair| pair[1].seconds - pair[0].seconds >= least).count()
 }
 
 /// The most that a size fell below what it had been.
@@ -121,7 +128,7 @@ fn on_clock(points: &[Point], clock: impl Fn(&Point) -> Option<f64>) -> Option<P
     }
     let pairs = points.windows(2).zip(times.windows(2));
     // A stretch in which the clock hardly moved says nothing.
-    let shortest = (end - begin) / 100.0;
+    let shortest = (end - begin) / 30.0;
     let slope = |(points, times): (&[Point], &[f64])| {
         let passed = times[1] - times[0];
         (passed > shortest).then(|| (points[1].bytes - points[0].bytes) / passed / mean)
@@ -237,6 +244,6 @@ mod tests {
         points.iter_mut().for_each(|point| point.seconds = 0.0);
         assert_eq!(pace(&points, false), Pace::Uneven);
         points.iter_mut().for_each(|point| point.seconds = f64::NAN);
-        assert_eq!(pace(&points, false), Pace::Uneven);
+        assert_eq!(pace(&points, false), Pace::Unknown);
     }
 }

@@ -6,7 +6,7 @@ use super::finding::{
     Verdict,
 };
 use super::holders::that_count;
-use crate::figures::units::{count, short_duration};
+use crate::figures::units::short_duration;
 
 /// A shorter look does not show that nothing is wrong.
 const SHORTEST_US: u64 = 15_000_000;
@@ -21,18 +21,16 @@ pub(super) fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
         let sentence = first.sentence.clone();
         return Verdict { outcome: Outcome::Found, sentence, command: None };
     }
-    let suspected = findings.iter().filter(|finding| finding.is_problem).count() as u64;
-    if suspected > 0 || is_too_little(evidence) {
-        let why = match (suspected, evidence.snapshots.len()) {
-            (1.., _) => format!(
-                "{} that may leak, and {watched} do not decide it",
-                count(suspected, "thing has grown", "things have grown")
-            ),
-            (0, 0) => {
+    let is_suspected = findings.iter().any(|finding| finding.is_problem);
+    if is_suspected || is_too_little(evidence) {
+        let suspect = findings.iter().find(|finding| finding.is_problem);
+        let why = match (suspect, evidence.snapshots.len()) {
+            (Some(suspect), _) => format!("in {watched} this was seen: {}", suspect.sentence),
+            (None, 0) => {
                 format!("there is no heap snapshot, and the trace of {watched} shows no growth")
             }
-            (0, 1) => "one heap snapshot does not show what grows".to_owned(),
-            (0, number) => format!("{number} heap snapshots over {watched} are too few"),
+            (None, 1) => "one heap snapshot does not show what grows".to_owned(),
+            (None, number) => format!("{number} heap snapshots over {watched} are too few"),
         };
         let sentence = format!("Cannot tell: {why}");
         return Verdict {

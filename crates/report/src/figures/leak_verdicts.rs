@@ -68,6 +68,22 @@ impl JudgedFigures {
         }
     }
 
+    /// The verdict.
+    pub fn kind(&self) -> Verdict {
+        self.is
+    }
+
+    /// Another verdict, by what heap snapshots show.
+    pub(crate) fn set(&mut self, verdict: Verdict) {
+        self.is = verdict;
+        self.verdict = verdict_name(verdict);
+    }
+
+    /// The time in which growth is stated.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.until_us.saturating_sub(self.from_us) as f64 / 1e6
+    }
+
     /// The verdict and its evidence in a sentence.
     pub fn sentence(&self) -> String {
         let until = short_duration(self.until_us as f64);
@@ -90,6 +106,9 @@ impl JudgedFigures {
                  was reachable then",
                 bytes(self.after.bytes)
             ),
+            Verdict::HolderSteady => {
+                format!("grows, but what holds it does not ({})", self.sizes())
+            }
             Verdict::NotSeen => format!("not seen growing up to {until} ({})", self.sizes()),
         }
     }
@@ -135,6 +154,7 @@ fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::TurnsOver => "turns over",
         Verdict::Waits => "garbage that waits",
         Verdict::NotSeen => "not seen growing",
+        Verdict::HolderSteady => "holder steady",
     }
 }
 

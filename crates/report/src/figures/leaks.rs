@@ -9,9 +9,12 @@ use crate::own_code::SiteFrame;
 use serde::Serialize;
 
 use crate::estimate::Sampled;
+use crate::figures::held_growth::HeldGrowth;
+use crate::figures::leak_evidence::SnapshotFigures;
+use crate::figures::leak_holders::HolderSize;
 use crate::figures::leak_verdicts::{JudgedFigures, ReachableAt, reachable};
 use crate::figures::size::Size;
-use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
+use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot};
 use crate::figures::trace::TraceFigures;
 use crate::figures::units::{count, percent, short_duration};
 use crate::rows::Site;
@@ -36,9 +39,12 @@ pub struct LeakReport {
     /// What was reachable when the collector's cycles began, if they are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reachable: Vec<ReachableAt>,
-    /// The snapshot that was joined, if one was.
+    /// The snapshot that was joined, if one was: the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<JoinedSnapshot>,
+    /// What the snapshots say of the whole heap, if any were joined.
+    #[serde(flatten)]
+    pub snapshots: Option<SnapshotFigures>,
 }
 
 /// Sites that may leak, in a trace that cannot show whether they do.
@@ -65,23 +71,18 @@ pub struct SuspectRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub judged: Option<JudgedFigures>,
+    /// The holder of most of its blocks in the last snapshot, with all that it keeps, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub keeper: Option<HolderSize>,
+    /// What it and its holders did between two snapshots, if two were joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub between: Option<HeldGrowth>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub held: Option<BlockHolders>,
-}
-
-impl LeakReport {
-    /// Adds what holds the blocks of each site.
-    pub fn join(&mut self, holders: &SnapshotHolders) {
-        for leak in &mut self.leaks {
-            leak.held = Some(holders.of(&leak.site));
-        }
-        for suspect in &mut self.suspects.rows {
-            suspect.held = Some(holders.of(&suspect.site));
-        }
-        self.snapshot = Some(holders.snapshot());
-    }
 }
 
 #[derive(Serialize)]
@@ -111,6 +112,14 @@ pub struct LeakRow {
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub older: Option<OlderBlocks>,
+    /// The holder of most of its blocks in the last snapshot, with all that it keeps, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub keeper: Option<HolderSize>,
+    /// What it and its holders did between two snapshots, if two were joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub between: Option<HeldGrowth>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
@@ -156,11 +165,7 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
     let carried_over = trace.aggregate.is_carried_over();
     let found = if carried_over { &[][..] } else { &leaks.found[..] };
     let (clear, incomplete) = (leaks.outlook == Outlook::Clear, trace.incomplete);
-    // What was not seen may hold a leak, or the end of what seems to be one.
-    let partly = match incomplete {
-        Some(why) => format!(" in what was read, which is not all: {why}"),
-        None => String::new(),
-    };
+    let partly = partly(incomplete);
     let verdict = match (leaks.outlook, found.len() as u64) {
         _ if carried_over => "cannot tell: the files are parts of one process's trace, and none \
             says which blocks of an earlier one were collected; trace it into one file"
@@ -169,9 +174,7 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
             undecided(trace, outlook)
         }
         (Outlook::Clear, 0) => not_seen(leaks, &partly),
-        (Outlook::Clear, number) => {
-            format!("{} growing{partly}", count(number, "site keeps", "sites keep"))
-        }
+        (Outlook::Clear, number) => growing(number, &partly),
     };
     let suspects = match carried_over {
         true => SuspectReport::default(),
@@ -189,7 +192,18 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
         known_until_us: leaks.known_until,
         reachable: leaks.by_cycles.as_ref().map(reachable).unwrap_or_default(),
         snapshot: None,
+        snapshots: None,
     }
+}
+
+/// What was not seen may hold a leak, or the end of what seems to be one.
+pub(super) fn partly(incomplete: Option<&str>) -> String {
+    incomplete.map_or_else(String::new, |why| format!(" in what was read, which is not all: {why}"))
+}
+
+/// The verdict if so many sites leak.
+pub(super) fn growing(sites: u64, partly: &str) -> String {
+    format!("{} growing{partly}", count(sites, "site keeps", "sites keep"))
 }
 
 /// The verdict if no site keeps growing, as far as is known.
@@ -245,6 +259,8 @@ fn suspects(found: &Suspects, outlook: Outlook) -> SuspectReport {
             None => why_undecided(suspect, found.since, outlook),
         },
         judged: suspect.judged.as_ref().map(JudgedFigures::of),
+        keeper: None,
+        between: None,
         held: None,
     };
     SuspectReport {
@@ -292,6 +308,8 @@ fn row(leak: &Leak) -> LeakRow {
             oldest_before_us: leak.oldest,
         }),
         judged: leak.judged.as_ref().map(JudgedFigures::of),
+        keeper: None,
+        between: None,
         held: None,
     }
 }

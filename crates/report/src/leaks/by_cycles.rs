@@ -133,7 +133,11 @@ impl Aggregate {
             largest = largest.max(record.count);
             is_record
         });
-        let gone = gone.cloned().unwrap_or_default();
+        let mut gone = gone.cloned().unwrap_or_default();
+        gone.extend(evidence.garbage.iter().filter_map(|&((birth, dead), block)| {
+            let moments = cohorts.truths().seen(birth, dead)?;
+            Some((moments, Amount::of(block, &self.scale)))
+        }));
         let lowest = self.rates.weight(0).count;
         SiteLife::new(cohorts.truths(), gone, alive.collect(), records, (lowest, self.end))
     }
@@ -187,7 +191,7 @@ impl Aggregate {
             let Estimate { bytes, error, low, high } = judged.growth;
             Some(Suspect {
                 site,
-                live: self.estimate(Metric::Live, super::sum(&evidence.survivors, 0)),
+                live: self.estimate(Metric::Live, evidence.at_end()),
                 growth: Estimate {
                     bytes: bytes * seconds,
                     error: error * seconds,
@@ -236,7 +240,7 @@ fn rank(judged: &JudgedSite) -> u8 {
         Verdict::Slowing => 2,
         _ if !grew => LAST_RANK,
         Verdict::NotSeen | Verdict::Waits => 3,
-        Verdict::Stopped | Verdict::TurnsOver => 4,
+        Verdict::Stopped | Verdict::TurnsOver | Verdict::HolderSteady => 4,
     }
 }
 

@@ -24,6 +24,8 @@ mod kept;
 mod replaced;
 mod trend;
 
+pub(crate) use trend::goes_on;
+
 use super::site_life::{Change, Seen, SiteLife};
 use crate::estimate::Sampled;
 use crate::timeline::Progress;
@@ -59,6 +61,8 @@ pub enum Verdict {
     Waits,
     /// It was not seen to grow.
     NotSeen,
+    /// It grows, but what holds it does not: heap snapshots have shown that.
+    HolderSteady,
 }
 
 /// How a site grows.
@@ -121,7 +125,15 @@ impl Span {
             let behind = moments.partition_point(|truth| truth.at as f64 <= part * until as f64);
             behind.checked_sub(1)
         };
-        let half = about(0.6).filter(|&half| moments[half].at as f64 >= 0.3 * until as f64);
+        let part = |at: usize| moments[at].at as f64 / until as f64;
+        // Two snapshots were taken to be compared, wherever they are.
+        let snapshot = || {
+            let earlier = (0..last).rev().filter(|&at| moments[at].is_snapshot());
+            earlier
+                .filter(|_| moments[last].is_snapshot())
+                .find(|&at| (0.3..0.9).contains(&part(at)))
+        };
+        let half = about(0.6).filter(|&half| part(half) >= 0.3).or_else(snapshot);
         Some(Span {
             quarter: about(0.3),
             half: half.unwrap_or(last.saturating_sub(1)),

@@ -98,6 +98,12 @@ impl Aggregate {
             high: bytes + Z95 * error,
         };
         let allocated = self.estimate(Metric::Allocated, evidence.allocated);
-        Some(Suspect { site: site.clone(), live: live(all), growth, allocated, judged: None })
+        Some(Suspect {
+            site: site.clone(),
+            live: live(evidence.at_end()),
+            growth,
+            allocated,
+            judged: None,
+        })
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use heaptap_graph::{HeapAnalysis, RetainingHolders};
+use heaptap_graph::HeapAnalysis;
 use heaptap_heap::MetaKey;
 use heaptap_report::Scale;
-use heaptap_report::diagnosis::{GainedSite, HolderGain, StackSites};
+use heaptap_report::diagnosis::{GainedSite, HolderGain, Keepers, StackSites};
 use heaptap_report::figures::heap::titles::Titles;
 
 use super::sites::trace_of;
@@ -49,12 +49,12 @@ pub(crate) fn join_with_trace(
     let taken = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
     let began = tracked.info().start_time;
     let width = (taken.saturating_sub(began) / STRETCHES as u64).max(1);
-    let (titles, retaining) = (Titles::new(analysis), RetainingHolders::new(&analysis.dominators));
+    let (titles, keepers) = (Titles::new(analysis), Keepers::new(analysis));
     let mut names: HashMap<u32, String> = HashMap::new();
     let mut sites: HashMap<u32, StackSites> = HashMap::new();
     let mut holders: BTreeMap<String, HolderSamples> = BTreeMap::new();
     for block in &tracked.blocks {
-        let Some(holder) = retaining.of(block.block) else { continue };
+        let Some(holder) = keepers.of(block.block) else { continue };
         let name = names.entry(holder).or_insert_with(|| titles.keeper(holder));
         let stack = block.stack.unwrap_or(u32::MAX);
         let site = sites

@@ -50,14 +50,17 @@ pub(super) fn watch(
         Some(span) => Schedule::Until(span.saturating_sub(begin.elapsed())),
         None => Schedule::ToTheEnd,
     };
-    let mut watched = found.map(|process| {
-        let session = Session::of_launched(process, trace.clone(), options.timeout);
-        let watched = Watch::new(&session, folder, options, schedule).run(interruption);
-        session.end();
-        watched
-    });
-    let closing = end(&mut child);
-    let watched = watched.get_or_insert_with(Watched::empty);
+    let (mut watched, closing) = match found {
+        Some(process) => {
+            let session = Session::of_launched(process, trace.clone(), options.timeout);
+            let watch = Watch::new(&session, folder, options, schedule);
+            watch.run(interruption, || {
+                session.end();
+                end(&mut child)
+            })
+        }
+        None => (Watched::empty(), end(&mut child)),
+    };
     if last.is_file() {
         watched.add(last, &options.types);
     }

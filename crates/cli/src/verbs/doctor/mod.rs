@@ -125,9 +125,8 @@ impl Doctor {
         let span = self.watch.span.unwrap_or(USUAL_SPAN);
         let session = Session::begin(&self.watch, process, &folder, span, &interruption)?;
         let watch = Watch::new(&session, &folder, &self.watch, Schedule::Until(span));
-        let watched = watch.run(&interruption);
+        let (watched, ended) = watch.run(&interruption, || session.end());
         drop(watch);
-        let ended = session.end();
         let mut evidence = watched.evidence(&self.watch, session.trace());
         evidence.remarks.extend(ended);
         self.conclude(&evidence, Some(folder), &watched.closing)

@@ -12,7 +12,7 @@ use crate::text::{diagnosis, escape};
 pub(super) const MOST_LINES: usize = 24;
 
 /// Columns before the facts of a finding.
-const INDENT: usize = 12;
+const INDENT: usize = 14;
 
 /// The text. `closing`: what became of the program; `folder`: where the files are, if they are kept.
 pub(super) fn text(
@@ -27,7 +27,7 @@ pub(super) fn text(
     let room = MOST_LINES.saturating_sub(end.len() + 1);
     let mut shown = 0;
     for (number, finding) in diagnosis.findings.iter().enumerate() {
-        let is_verdict = number == 0 && diagnosis.verdict.outcome == Outcome::Found;
+        let is_verdict = number == 0 && diagnosis::is_said(diagnosis, finding);
         let of_finding = finding_lines(finding, is_verdict, layout);
         if lines.len() + of_finding.len() > room {
             break;

@@ -1,7 +1,11 @@
 //! Follows a program: snapshots at their times, what is known so far, and the end.
+//!
+//! Snapshots are read on a thread of their own: reading one must not delay the next.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,10 +16,11 @@ use heaptap_report::figures::units::{bytes, count};
 use super::folder::Folder;
 use super::options::WatchOptions;
 use super::session::Session;
-use crate::analysis::evidence::{add_joins, add_sidecar, add_snapshot, add_traces};
+use crate::analysis::evidence::{ReadSnapshot, add_joins, add_sidecar, add_traces};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::attaching::interruption::Interruption;
+use crate::io::watch::Watch as Quiet;
 use crate::text::terminal::fit;
 
 const PACE: Duration = Duration::from_millis(50);
@@ -61,6 +66,12 @@ pub(super) struct Watch<'a> {
     is_shown: bool,
 }
 
+/// The thread that reads snapshots: what it is to read, and what it has read.
+struct Reading {
+    files: Sender<PathBuf>,
+    read: Receiver<Result<ReadSnapshot, Failure>>,
+}
+
 /// Why watching has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
@@ -89,7 +100,12 @@ impl<'a> Watch<'a> {
         Watch { session, folder, types: &options.types, schedule, begin: Instant::now(), is_shown }
     }
 
-    pub(super) fn run(&self, interruption: &Interruption) -> Watched {
+    /// Watches until the time is up, and calls `end` then, before the last snapshots are read.
+    pub(super) fn run<T>(
+        &self,
+        interruption: &Interruption,
+        end: impl FnOnce() -> T,
+    ) -> (Watched, T) {
         let process = self.session.process;
         let evidence = Evidence {
             program: process.program().unwrap_or_default(),
@@ -99,22 +115,40 @@ impl<'a> Watch<'a> {
             ..Evidence::default()
         };
         let mut watched = Watched { evidence, snapshots: Vec::new(), closing: Vec::new() };
-        let end = self.follow(&mut watched, interruption);
-        let enough = watched.snapshots.len() >= 3;
-        if matches!(end, End::Due) || end == End::Interrupted && !enough {
-            self.take(&mut watched);
-        }
-        self.show("reading what was recorded");
-        watched.closing.extend(match end {
-            End::Due | End::Sure => None,
-            End::Interrupted => Some("Interrupted: this is what was known by then".to_owned()),
-            End::ProgramEnded => Some("The program has ended".to_owned()),
-        });
-        watched.evidence.is_running = process.is_running();
-        watched
+        let (files, of_reader) = channel::<PathBuf>();
+        let (results, read) = channel();
+        let types = self.types;
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // No bars of progress beside the line of this one.
+                Arc::new(Quiet::default()).during(|| {
+                    for file in of_reader {
+                        let _ = results.send(ReadSnapshot::of(&file, types));
+                    }
+                });
+            });
+            let reading = Reading { files, read };
+            let why = self.follow(&mut watched, &reading, interruption);
+            let is_late = why == End::Interrupted && watched.snapshots.len() >= 3;
+            if matches!(why, End::Due | End::Interrupted) && !is_late {
+                self.take(&mut watched, &reading);
+            }
+            let ended = end();
+            self.show("reading what was recorded");
+            let Reading { files, read } = reading;
+            drop(files);
+            read.into_iter().for_each(|result| watched.add_read(result));
+            watched.closing.extend(match why {
+                End::Due | End::Sure => None,
+                End::Interrupted => Some("Interrupted: this is what was known by then".to_owned()),
+                End::ProgramEnded => Some("The program has ended".to_owned()),
+            });
+            watched.evidence.is_running = process.is_running();
+            (watched, ended)
+        })
     }
 
-    fn follow(&self, watched: &mut Watched, interruption: &Interruption) -> End {
+    fn follow(&self, watched: &mut Watched, reading: &Reading, interruption: &Interruption) -> End {
         let mut number = 0;
         let mut shown = Instant::now();
         loop {
@@ -129,12 +163,14 @@ impl<'a> Watch<'a> {
                 return End::Due;
             }
             if self.schedule.due(number).is_some_and(|due| elapsed >= due) {
-                number += 1;
                 // Those that are overdue too would say the same.
-                while self.schedule.due(number).is_some_and(|due| self.begin.elapsed() >= due) {
+                while self.schedule.due(number).is_some_and(|due| elapsed >= due) {
                     number += 1;
                 }
-                self.take(watched);
+                self.take(watched, reading);
+            }
+            while let Ok(result) = reading.read.try_recv() {
+                watched.add_read(result);
                 if self.is_decided(watched) {
                     return End::Sure;
                 }
@@ -147,18 +183,16 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes a snapshot, and reads it.
-    fn take(&self, watched: &mut Watched) {
-        let file =
-            self.folder.free_name(&format!("snapshot-{}", watched.snapshots.len() + 1), "heap");
+    /// Takes a snapshot, and has it read.
+    fn take(&self, watched: &mut Watched, reading: &Reading) {
+        let stem = format!("snapshot-{}", watched.snapshots.len() + 1);
         self.show("taking a snapshot");
-        let taken = self.session.snapshot(file).and_then(|file| {
-            self.show("reading the snapshot");
-            add_snapshot(&mut watched.evidence, &file, self.types)?;
-            Ok(file)
-        });
-        match taken {
-            Ok(file) => watched.snapshots.push(file),
+        match self.session.snapshot(self.folder.free_name(&stem, "heap")) {
+            Ok(file) => {
+                watched.snapshots.push(file.clone());
+                // The reader lives as long as this.
+                let _ = reading.files.send(file);
+            }
             // It may end at any moment.
             Err(_) if !self.session.process.is_running() => {}
             Err(failure) => watched.remark(&failure),
@@ -230,12 +264,17 @@ impl Watched {
         self.evidence.remarks.extend(failure.message().map(str::to_owned));
     }
 
-    /// Adds a snapshot that the program took by itself.
-    pub(super) fn add(&mut self, file: PathBuf, types: &TypeOptions) {
-        match add_snapshot(&mut self.evidence, &file, types) {
-            Ok(()) => self.snapshots.push(file),
+    fn add_read(&mut self, read: Result<ReadSnapshot, Failure>) {
+        match read {
+            Ok(read) => read.add_to(&mut self.evidence),
             Err(failure) => self.remark(&failure),
         }
+    }
+
+    /// Adds a snapshot that the program took by itself.
+    pub(super) fn add(&mut self, file: PathBuf, types: &TypeOptions) {
+        self.add_read(ReadSnapshot::of(&file, types));
+        self.snapshots.push(file);
     }
 
     /// All evidence, with what the trace says.

@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use heaptap_report::diagnosis::{Diagnosis, Outcome, PageDiagnosis};
+use heaptap_report::diagnosis::{Diagnosis, PageDiagnosis};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
 use crate::analysis::page_diagnosis::{DiagnosedFiles, DiagnosisOptions};
-use crate::text::diagnosis::{facts, finding, looked_at, verdict};
+use crate::text::diagnosis::{facts, finding, is_said, looked_at, verdict};
 use crate::text::names::escaped;
 use crate::text::terminal::{fit, wrap};
 
@@ -140,7 +140,7 @@ fn diagnosis_lines(diagnosis: &Diagnosis, columns: usize) -> Vec<Line<'static>> 
         lines.extend(wrapped("try", command, columns, Style::new()));
     }
     for (number, one) in diagnosis.findings.iter().enumerate() {
-        if number > 0 || diagnosis.verdict.outcome != Outcome::Found {
+        if number > 0 || !is_said(diagnosis, one) {
             lines.push(Line::default());
             lines.extend(wrapped("", &finding(one), columns, Style::new()));
         }

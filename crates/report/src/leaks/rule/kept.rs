@@ -1,12 +1,15 @@
 //! What comes stays.
 
 use super::super::site_life::{Seen, SiteLife};
-use super::trend::{has_stopped, is_slowing, rates_fall};
+use super::trend::{has_stopped, is_of_all_the_time, is_slowing, rates_fall};
 use super::{CERTAIN, LIKELY, Span, Trend};
 use crate::timeline::Progress;
 
 /// Of what a site had, no more than this part of what came goes. A steady site loses as much as comes.
 const FEW: f64 = 0.25;
+
+/// So many moments show what comes and goes between two of them.
+const MOMENTS: usize = 3;
 
 /// The whole site.
 pub(super) fn whole(life: &SiteLife<'_>, span: &Span, progress: &Progress) -> Option<Trend> {
@@ -20,6 +23,12 @@ pub(super) fn whole(life: &SiteLife<'_>, span: &Span, progress: &Progress) -> Op
     }
     // What came and went in between counts as well: it is what goes up and down.
     if life.lost(span.half, span.last, 0) > FEW * change.came.count() {
+        return None;
+    }
+    // Where hardly any moment is between the two, that is not seen; but what is kept of that time is.
+    let between = (life.moments()[span.half].at, span.until);
+    let is_seen = span.last - span.half >= MOMENTS;
+    if lately && !is_seen && !is_of_all_the_time(&life.births(between.0, between.1), between) {
         return None;
     }
     let births = life.births(span.from, span.until);
