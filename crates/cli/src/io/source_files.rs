@@ -21,6 +21,7 @@ const MOST_BYTES: u64 = 4 << 20;
 const MOST_TOGETHER: usize = 32 << 20;
 
 /// Directories in which source files are looked for.
+#[derive(Clone, Default)]
 pub(crate) struct SourceRoots(Vec<PathBuf>);
 
 /// The text of a file. The field names are those of the JSON.

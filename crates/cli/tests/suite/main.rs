@@ -27,6 +27,7 @@ mod leak_snapshots;
 mod made_sidecar;
 mod made_snapshot;
 mod narrow;
+mod page_diagnosis;
 mod page_snapshots;
 mod parquet;
 mod parquet_tables;

@@ -37,6 +37,7 @@ pub struct Evidence {
 
 /// What bounds the program's memory.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct MemoryLimit {
     pub bytes: u64,
     /// Whose limit it is: `control group` or `machine`.
@@ -83,6 +84,7 @@ pub struct TraceSite {
 
 /// The process over time, by the sidecar.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ExaminedTimeline"))]
 pub struct Timeline {
     pub points: Vec<TimelinePoint>,
     /// The part of the time in which the program stood still for its collector.
@@ -91,6 +93,7 @@ pub struct Timeline {
 
 /// A moment, or the largest sizes of an interval that ends then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TimelinePoint {
     pub at_us: u64,
     pub heap_bytes: Option<u64>,
@@ -106,6 +109,7 @@ pub struct TimelinePoint {
 
 /// How the collector's time divides, as shares of the time that was watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct CollectorShare {
     pub minor: f64,
     pub major: f64,

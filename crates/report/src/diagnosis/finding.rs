@@ -10,6 +10,7 @@ use crate::figures::heap::findings::Finding as HeapFinding;
 /// What is wrong, or worth knowing. In the order in which findings are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub enum FindingKind {
     /// Memory that a holder gains and never loses.
     Leak,
@@ -34,6 +35,7 @@ pub enum FindingKind {
 /// How sure a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub enum Certainty {
     Sure,
     Likely,
@@ -53,6 +55,7 @@ impl Certainty {
 
 /// One finding. The field names are those of the JSON.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "DiagnosisFinding"))]
 pub struct Finding {
     pub kind: FindingKind,
     pub certainty: Certainty,
@@ -63,6 +66,8 @@ pub struct Finding {
     /// How large it is now, in bytes.
     pub bytes: Option<f64>,
     pub bytes_per_second: Option<f64>,
+    /// The standard error of that, if it is an estimate with one.
+    pub growth_error: Option<f64>,
     /// Since when, in microseconds since the Unix epoch, as far as it was seen.
     pub since_us: Option<u64>,
     /// How long the memory lasts at this pace.
@@ -84,6 +89,7 @@ impl Finding {
             sentence,
             bytes: None,
             bytes_per_second: None,
+            growth_error: None,
             since_us: None,
             full_in_us: None,
             holder: None,
@@ -100,6 +106,7 @@ impl Finding {
 
 /// A holder that grows.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct HolderGrowth {
     pub name: String,
     pub pace: Pace,
@@ -120,6 +127,7 @@ pub struct HolderGrowth {
 /// The answer in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub enum Outcome {
     NothingWrong,
     Found,
@@ -128,6 +136,7 @@ pub enum Outcome {
 
 /// The overall verdict.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "DiagnosisVerdict"))]
 pub struct Verdict {
     pub outcome: Outcome,
     pub sentence: String,
@@ -137,6 +146,7 @@ pub struct Verdict {
 
 /// What was looked at. Times are in microseconds since the Unix epoch.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Examined {
     pub program: String,
     pub pid: Option<u64>,
@@ -150,6 +160,7 @@ pub struct Examined {
 
 /// The trace that was read.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ExaminedTrace {
     pub file: String,
     pub rate: f64,
@@ -160,6 +171,7 @@ pub struct ExaminedTrace {
 
 /// A snapshot that was read.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ExaminedSnapshot {
     pub file: String,
     pub taken_us: u64,
@@ -170,11 +182,13 @@ pub struct ExaminedSnapshot {
     pub holders: Vec<ExaminedHolder>,
     /// What piles up in it; of the last snapshot only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<HeapFinding>>"))]
     pub piles: Vec<HeapFinding>,
 }
 
 /// A holder in a snapshot.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ExaminedHolder {
     pub name: String,
     pub bytes: u64,
@@ -183,6 +197,7 @@ pub struct ExaminedHolder {
 
 /// Everything that is concluded from the evidence.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Diagnosis {
     pub verdict: Verdict,
     /// Problems first, the surest and the largest first.

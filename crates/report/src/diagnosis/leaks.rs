@@ -234,6 +234,7 @@ fn of_trace(evidence: &Evidence) -> Vec<Finding> {
         let mut finding = Finding::new(kind, certainty, sentence);
         finding.bytes = Some(row.live_bytes);
         finding.bytes_per_second = Some(row.growth_bytes_per_second);
+        finding.growth_error = row.growth_error;
         finding.since_us = Some(trace.began_us);
         finding.full_in_us = full_in(evidence, row.growth_bytes_per_second);
         finding

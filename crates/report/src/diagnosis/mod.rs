@@ -3,7 +3,8 @@
 //! - `evidence`: what goes in: what the trace's leak rule says, the time line, snapshots, and their join with the trace.
 //! - `keepers`: whose block it is; `pace`: how a size grows; `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was
 //!   allocated.
-//! - `leaks`, `memory`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data.
+//! - `leaks`, `memory`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data;
+//!   `page`: what the web page gets of it.
 //!
 //! Nothing here reads a file or knows a terminal. Names come from the program: they are escaped by
 //! [`crate::figures::heap::titles`] or by who prints them.
@@ -18,6 +19,7 @@ mod keepers;
 mod leaks;
 mod memory;
 mod pace;
+mod page;
 mod sites;
 mod timeline;
 mod verdict;
@@ -33,6 +35,7 @@ pub use finding::{
 };
 pub use keepers::Keepers;
 pub use pace::{Pace, Point, pace};
+pub use page::PageDiagnosis;
 pub use sites::{GainedSite, HolderGain, SourceLines, StackSites};
 pub use timeline::allocated_bytes;
 

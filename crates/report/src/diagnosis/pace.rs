@@ -18,6 +18,7 @@ pub struct Point {
 /// How a size grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub enum Pace {
     /// About as much in each stretch.
     Even,

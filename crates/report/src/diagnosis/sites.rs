@@ -57,9 +57,11 @@ impl StackSites {
 
 /// A place that allocated blocks which a holder gained. The field names are those of the JSON.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct GainedSite {
     pub site: Site,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub via: Option<Site>,
     pub called_from: Vec<Site>,
     /// What of it the holder had last.
@@ -71,11 +73,13 @@ pub struct GainedSite {
     pub share: f64,
     /// The lines of its source, if it was found; the site's is among them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub source: Option<SourceLines>,
 }
 
 /// Lines of a source file.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "SourceExcerpt"))]
 pub struct SourceLines {
     /// The number of the first of them.
     pub first: u32,

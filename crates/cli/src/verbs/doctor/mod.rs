@@ -22,6 +22,7 @@ use heaptap_client::Process;
 use heaptap_report::diagnosis::{Diagnosis, Evidence, Outcome, diagnose};
 
 use crate::analysis::evidence::{EvidenceFiles, gather};
+use crate::analysis::page_diagnosis::add_sources;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::attaching::interruption::Interruption;
 use crate::io::output::{Output, print_figures};
@@ -170,11 +171,7 @@ impl Doctor {
         let here = [PathBuf::from(".")];
         let roots = if self.source_root.is_empty() { &here[..] } else { &self.source_root };
         let Ok(roots) = SourceRoots::new(roots) else { return };
-        for finding in &mut diagnosis.findings {
-            for site in &mut finding.sites {
-                site.source = roots.around(&site.site.file, site.site.line);
-            }
-        }
+        add_sources(diagnosis, &roots);
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use heaptap_report::diagnosis::{Diagnosis, Finding, GainedSite, HolderGrowth, Outcome, Pace};
-use heaptap_report::figures::units::{bytes, count, percent, short_duration, utc};
+use heaptap_report::diagnosis::{Diagnosis, Finding, Outcome};
+use heaptap_report::figures::units::{bytes, count};
 
-use crate::text::escape;
-use crate::text::names::{escaped, site_name, with_file};
-use crate::text::terminal::{Layout, fit, wrap};
+use crate::text::terminal::{Layout, wrap};
+use crate::text::{diagnosis, escape};
 
 /// The most lines: those of a small terminal, with room for the prompt.
 pub(super) const MOST_LINES: usize = 24;
@@ -28,7 +27,7 @@ pub(super) fn text(
     let room = MOST_LINES.saturating_sub(end.len() + 1);
     let mut shown = 0;
     for (number, finding) in diagnosis.findings.iter().enumerate() {
-        let is_verdict = number == 0 && diagnosis.verdict.sentence.contains(&finding.sentence);
+        let is_verdict = number == 0 && diagnosis::is_said(diagnosis, finding);
         let of_finding = finding_lines(finding, is_verdict, layout);
         if lines.len() + of_finding.len() > room {
             break;
@@ -48,12 +47,7 @@ pub(super) fn text(
 
 fn verdict(diagnosis: &Diagnosis, layout: Layout) -> Vec<String> {
     let verdict = &diagnosis.verdict;
-    let sentence = match diagnosis.findings.first() {
-        Some(first) if verdict.outcome == Outcome::Found => {
-            format!("{} ({})", verdict.sentence, first.certainty.name())
-        }
-        _ => verdict.sentence.clone(),
-    };
+    let sentence = diagnosis::verdict(diagnosis);
     let mut lines = bounded(wrap(&sentence, layout.width), 4);
     for line in &mut lines {
         *line = match verdict.outcome {
@@ -81,11 +75,10 @@ fn bounded(mut lines: Vec<String>, most: usize) -> Vec<String> {
 fn finding_lines(finding: &Finding, is_verdict: bool, layout: Layout) -> Vec<String> {
     let mut lines = Vec::new();
     if !is_verdict {
-        let kind = if finding.is_problem { finding.certainty.name() } else { "note" };
-        let sentence = format!("{kind}: {}", finding.sentence);
+        let sentence = diagnosis::finding(finding);
         lines.extend(bounded(wrap(&sentence, layout.width), 3));
     }
-    for (label, fact) in facts(finding) {
+    for (label, fact) in diagnosis::facts(finding) {
         let room = layout.width.saturating_sub(INDENT);
         let wrapped = bounded(wrap(&fact, room), 2);
         for (at, line) in wrapped.into_iter().enumerate() {
@@ -96,74 +89,6 @@ fn finding_lines(finding: &Finding, is_verdict: bool, layout: Layout) -> Vec<Str
     lines
 }
 
-fn facts(finding: &Finding) -> Vec<(&'static str, String)> {
-    let mut facts = Vec::new();
-    if let Some(holder) = &finding.holder {
-        facts.extend(pile(holder).map(|pile| ("piles up", pile)));
-        facts.push(("growth", growth(holder, finding)));
-    }
-    const MOST_SITES: usize = 3;
-    for (at, site) in finding.sites.iter().take(MOST_SITES).enumerate() {
-        let label = if at == 0 { "allocated" } else { "" };
-        facts.push((label, line_of(site)));
-        let callers: Vec<String> = site.called_from.iter().take(2).map(named).collect();
-        if at == 0 && !callers.is_empty() {
-            facts.push(("called from", callers.join(" < ")));
-        }
-    }
-    if let Some(full) = finding.full_in_us {
-        facts.push(("memory", format!("lasts {} at this pace", short_duration(full))));
-    }
-    facts.extend(finding.advice.clone().map(|advice| ("advice", advice)));
-    facts
-}
-
-fn named(site: &heaptap_report::rows::Site) -> String {
-    with_file(&site_name(site), 100)
-}
-
-/// What of the holder piles up: the end of the path to it.
-fn pile(holder: &HolderGrowth) -> Option<String> {
-    let last = holder.path.last()?;
-    Some(format!("{} of {last}", count(holder.elements?, "block", "blocks")))
-}
-
-fn growth(holder: &HolderGrowth, finding: &Finding) -> String {
-    let sizes: Vec<String> = holder.sizes.iter().map(|size| bytes(*size as f64)).collect();
-    let pace = match holder.pace {
-        Pace::Even => "evenly",
-        Pace::Steps => "in steps, each larger than the one before",
-        Pace::Uneven => "unevenly",
-        Pace::Slows => "less and less",
-        _ => "between two snapshots",
-    };
-    let since = finding.since_us.map(|since| format!(", since {}", clock(since)));
-    format!(
-        "{}, {pace}{}; {} of all growth",
-        sizes.join(" → "),
-        since.unwrap_or_default(),
-        percent(holder.share_of_growth)
-    )
-}
-
-/// The time of day of a moment, in UTC.
-fn clock(micros: u64) -> String {
-    let text = utc(micros);
-    let time = text.split(' ').nth(1).unwrap_or_default();
-    format!("{} UTC", time.split('.').next().unwrap_or_default())
-}
-
-fn line_of(site: &GainedSite) -> String {
-    let via = site.via.as_ref().map(|via| format!(" via {}", escaped(&via.name)));
-    format!(
-        "{}{}, {} of the growth, oldest {}",
-        named(&site.site),
-        via.unwrap_or_default(),
-        percent(site.share),
-        short_duration(site.oldest_us as f64)
-    )
-}
-
 /// What was looked at, and where it is.
 fn last_lines(
     diagnosis: &Diagnosis,
@@ -172,21 +97,6 @@ fn last_lines(
     layout: Layout,
 ) -> Vec<String> {
     let examined = &diagnosis.examined;
-    let mut parts = Vec::new();
-    if let Some(trace) = &examined.trace {
-        let time = short_duration(trace.duration_us as f64);
-        parts.push(format!("a trace of {time} at rate {}", trace.rate));
-    }
-    let snapshots = examined.snapshots.len() as u64;
-    if snapshots > 0 {
-        parts.push(count(snapshots, "heap snapshot", "heap snapshots"));
-    }
-    let points = &examined.timeline.points;
-    if points.iter().any(|point| point.heap_bytes.is_some()) {
-        parts.push("the collector's time line".to_owned());
-    }
-    let program = fit(&escaped(&examined.program), 60);
-    let of = examined.pid.map_or(String::new(), |pid| format!(" (process {pid})"));
     let mut lines = Vec::new();
     if let Some(last) = examined.snapshots.last() {
         lines.push(format!(
@@ -197,8 +107,7 @@ fn last_lines(
             bytes(last.outside_bytes as f64)
         ));
     }
-    let looked = format!("{program}{of}: {}", parts.join(", "));
-    push(&mut lines, "looked at", &looked, layout);
+    push(&mut lines, "looked at", &diagnosis::looked_at(examined), layout);
     for line in closing.iter().take(2) {
         push(&mut lines, "", line, layout);
     }
