@@ -92,14 +92,8 @@ impl SeriesPart {
             let pairs = rates.iter().copied().zip(of.iter().copied());
             pairs.filter(|&(_, samples)| samples > 0).collect()
         };
-        let of_rate = |samples: &[u64], rate: usize| samples.get(rate).copied().unwrap_or(0);
-        let own = self.head.rate;
-        let is_unseen = |&(rate, &value): &(usize, &f64)| {
-            let samples = [of_rate(base_samples, rate), of_rate(stray_samples, rate)];
-            samples == [0, 0] && value != own
-        };
-        let unseen = rates.iter().enumerate().filter(is_unseen).map(|(_, &rate)| (rate, 0));
-        [samples(of_base), samples(stray_samples), unseen.collect()].concat()
+        let without = self.summary.rates_without_samples(self.head.rate).map(|rate| (rate, 0));
+        [samples(of_base), samples(stray_samples), without.collect()].concat()
     }
 
     /// What is not known because of what the sidecar lacks.

@@ -307,19 +307,21 @@ impl SeriesSummary {
         let first_id = reader.head().map_or(0, |head| head.first_id);
         let mut summary = SeriesSummary { first_id, ids: first_id, ..SeriesSummary::default() };
         let mut blocks = 0;
+        // The base, listed or not, is over.
+        let mut is_later = false;
         while let Some(record) = reader.next_record()? {
             match record {
                 SeriesRecord::Block(block) => {
                     blocks += 1;
                     summary.ids = summary.ids.max(block.id.saturating_add(1));
-                    let samples = match summary.base {
-                        None => &mut summary.base_samples,
-                        Some(_) => &mut summary.stray_samples,
+                    let samples = match is_later {
+                        false => &mut summary.base_samples,
+                        true => &mut summary.stray_samples,
                     };
                     let of_rate = block.rate as usize;
                     samples.resize(samples.len().max(of_rate + 1), 0);
                     samples[of_rate] = samples[of_rate].saturating_add(block.samples);
-                    if summary.base.is_some() {
+                    if is_later {
                         summary.strays += 1;
                         summary.last_time = summary.last_time.max(block.birth);
                     }
@@ -332,7 +334,11 @@ impl SeriesSummary {
                     summary.first_id = first_id;
                     summary.ids = summary.ids.max(first_id);
                 }
-                SeriesRecord::BaseComplete => summary.base = Some(blocks),
+                SeriesRecord::BaseComplete => {
+                    summary.base = Some(blocks);
+                    is_later = true;
+                }
+                SeriesRecord::BaseLeftOut { .. } => is_later = true,
                 SeriesRecord::PartComplete { time } => {
                     summary.is_complete = true;
                     summary.last_time = summary.last_time.max(time);
@@ -343,5 +349,17 @@ impl SeriesSummary {
         summary.rates = reader.rates().to_vec();
         summary.defect = reader.defect().map(|defect| (reader.offset(), defect));
         Ok(summary)
+    }
+
+    /// The rates at which blocks may have been sampled and none was. `own` is that of the part, whose
+    /// blocks are in the trace.
+    pub fn rates_without_samples(&self, own: f64) -> impl Iterator<Item = f64> + '_ {
+        let has_samples =
+            |of: &[u64], rate: usize| of.get(rate).is_some_and(|&samples| samples > 0);
+        let is_without = move |&(number, &rate): &(usize, &f64)| {
+            let samples = [&self.base_samples, &self.stray_samples];
+            rate != own && !samples.iter().any(|of| has_samples(of, number))
+        };
+        self.rates.iter().enumerate().filter(is_without).map(|(_, &rate)| rate)
     }
 }

@@ -141,6 +141,44 @@ fn possible(base: usize, later: Vec<Written>) -> Vec<Written> {
     later.into_iter().filter(|written| is_possible(written)).collect()
 }
 
+/// Whether the base is listed or left out, what comes later counts as later; and a rate at which nothing
+/// was sampled is told, but for the part's own.
+#[test]
+fn samples_count_by_rate_before_and_after_the_base() {
+    let block = |id, rate| CarriedBlock {
+        id,
+        birth: 1_000_001,
+        promotion: None,
+        length: 4,
+        samples: 3,
+        source: Source::Minor,
+        domain: 0,
+        node: 0,
+        rate,
+        position: 500,
+    };
+    for is_listed in [true, false] {
+        let mut encoder = SeriesEncoder::new(&HEAD);
+        for rate in [HEAD.rate, 0.5, 1e-3, 1e-7] {
+            encoder.rate(rate);
+        }
+        if is_listed {
+            encoder.block(&block(7, 1));
+            encoder.base_complete();
+        } else {
+            encoder.base_left_out(1);
+        }
+        encoder.block(&block(900, 2));
+        let bytes = encoder.take().unwrap();
+        let summary = SeriesSummary::of(&mut SeriesReader::new(&bytes[..]).unwrap()).unwrap();
+        let base: &[u64] = if is_listed { &[0, 3] } else { &[] };
+        assert_eq!((&*summary.base_samples, &*summary.stray_samples), (base, &[0, 0, 3][..]));
+        assert_eq!((summary.base, summary.strays), (is_listed.then_some(1), 1));
+        let without: Vec<f64> = summary.rates_without_samples(HEAD.rate).collect();
+        assert_eq!(without, if is_listed { vec![1e-7] } else { vec![0.5, 1e-7] });
+    }
+}
+
 proptest! {
     #[test]
     fn a_sidecar_is_read_up_to_the_last_whole_chunk(

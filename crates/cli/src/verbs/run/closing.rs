@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use heaptap_control::journal::Statistics;
 use heaptap_report::figures::Unseen;
 use heaptap_report::figures::units::{bytes, count};
-use heaptap_trace::{CutReason, CutShort, EventKind, SeriesReader, SeriesRecord, series_name};
+use heaptap_trace::{CutReason, CutShort, EventKind, SeriesReader, SeriesSummary, series_name};
 
 use super::journal::{End, Journal, Process};
 use super::{next_steps, programs, untraced};
@@ -148,25 +148,14 @@ impl Figures {
         let sidecar = series_name(trace.as_os_str());
         let bytes = fs::metadata(&sidecar).ok()?.len();
         let mut reader = SeriesReader::new(BufReader::new(File::open(&sidecar).ok()?)).ok()?;
+        let own = reader.head().map_or(0.0, |head| head.rate);
+        let summary = SeriesSummary::of(&mut reader).ok()?;
         let mut figures = Figures { bytes, ..Figures::default() };
-        let mut is_later = false;
-        let mut unseen: Vec<f64> = Vec::new();
-        while let Some(record) = reader.next_record().ok()? {
-            match record {
-                SeriesRecord::Block(block) if is_later => {
-                    let rate = reader.rate(block.rate)?;
-                    unseen.retain(|&unseen| unseen != rate);
-                    figures.add(Figures { unseen: None, ..Figures::new(block.samples, rate, 0) });
-                }
-                SeriesRecord::Rate(rate) => unseen.push(rate),
-                SeriesRecord::BaseComplete | SeriesRecord::BaseLeftOut { .. } => is_later = true,
-                _ => {}
-            }
+        for (&rate, &samples) in summary.rates.iter().zip(&summary.stray_samples) {
+            figures.add(Figures { unseen: None, ..Figures::new(samples, rate, 0) });
         }
-        let own = reader.head().map(|head| head.rate);
-        let variances =
-            unseen.iter().filter(|&&rate| own != Some(rate)).map(|&rate| variance(1, rate));
-        figures.variance += variances.sum::<f64>();
+        let without_samples = summary.rates_without_samples(own).map(|rate| variance(1, rate));
+        figures.variance += without_samples.sum::<f64>();
         Some(figures)
     }
 
