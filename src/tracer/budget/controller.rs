@@ -139,9 +139,9 @@ const WINDOW_COST: f64 = 5.0 * MILLISECOND;
 const WINDOW_WALL: f64 = 10.0 * SECOND;
 const LEAST_PROGRAM: f64 = 50.0 * MILLISECOND;
 
-/// The rate falls to no less than this part of itself at once. What seems to be work that cost a
-/// hundred times too much is mostly clocks of different moments, and at a rate far too low nothing is
-/// seen for a second. If it is still too much, the next look takes it down again.
+/// One decision lowers the rate to this part of itself at most. A cost that seems a hundred times too
+/// high mostly comes from clocks that were read at different moments, and a rate that is far too low
+/// takes seconds to recover. If it is still too high, the next look lowers it again.
 const FURTHEST_DOWN: f64 = 1.0 / 16.0;
 
 /// So few samples between two looks cost next to nothing.

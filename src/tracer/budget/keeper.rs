@@ -77,10 +77,9 @@ impl BudgetKeeper {
             return;
         };
         let Ok(registry) = self.registry.try_lock() else { return };
-        let before = Instant::now();
+        self.last_look = Instant::now();
         let totals = registry.stats().totals;
         drop(registry);
-        self.last_look = Instant::now();
         let reading = Reading {
             wall_ns: self.began.elapsed().as_nanos() as u64,
             process_ns: processor_time::of_process(),
@@ -88,7 +87,7 @@ impl BudgetKeeper {
             hooks_ns: self.state.ticks_ns(totals.hook_ticks),
             samples: totals.sampled_blocks(),
         };
-        if before.elapsed() > LONGEST_READING {
+        if self.last_look.elapsed() > LONGEST_READING {
             return;
         }
         let since = reading.process_ns.saturating_sub(self.last_process_ns) as f64;
