@@ -8,7 +8,7 @@ use heaptap_probes::{Dropped, Event, Heap, Pauses, SliceKind, System};
 use super::registry::ProbeRegistry;
 use super::sidecar_file::SidecarFile;
 use super::sidecar_trace::SidecarClock;
-use super::time_line::{SliceTotals, TimeLine, TimedSlice};
+use super::time_line::{SliceTotals, TimeLine, TimedCycle, TimedSlice};
 use crate::sys::memory_pressure::PressureWatch;
 use crate::sys::process_stats::{GroupUsage, ProcessStats};
 
@@ -122,6 +122,7 @@ impl Counters {
         time: u64,
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
+        self.record_cycles(file, clock)?;
         self.record_slices(file, clock)?;
         self.record_pauses(file, time, clock)?;
         let interval = if self.are_urgent() { URGENT_NS } else { OFTEN_NS };
@@ -133,6 +134,19 @@ impl Counters {
         let slices = self.time_line.lost().saturating_add(self.dropped.slices);
         if std::mem::replace(&mut self.lost, (logs, slices)) != (logs, slices) {
             file.add(time, Event::Lost { logs, slices })?;
+        }
+        Ok(())
+    }
+
+    /// The collector's major cycles.
+    fn record_cycles(
+        &mut self,
+        file: &mut SidecarFile,
+        clock: &mut impl SidecarClock,
+    ) -> Result<(), String> {
+        while let Some(TimedCycle { number, began, marked }) = self.time_line.take_cycle() {
+            let began = clock.time_ns(began);
+            file.add(clock.time_ns(marked), Event::Cycle { number, began })?;
         }
         Ok(())
     }

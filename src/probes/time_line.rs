@@ -23,6 +23,9 @@ struct Slot {
 // SAFETY: numbers, which may be zero and need no drop.
 unsafe impl Zeroable for Slot {}
 
+/// Cycles between two ticks. A heap that is collected more often than that is tiny.
+const CYCLES: usize = 64;
+
 const TICK_BITS: u32 = 44;
 const DOMAIN_BITS: u32 = 16;
 const MAX_TICKS: u64 = (1 << TICK_BITS) - 1;
@@ -53,6 +56,36 @@ pub(super) struct SliceTotals {
     pub(super) longest: u64,
 }
 
+/// A major cycle, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimedCycle {
+    /// How many there were, this one included.
+    pub(super) number: u64,
+    /// It had not begun yet.
+    pub(super) began: u64,
+    /// What is dead was known.
+    pub(super) marked: u64,
+}
+
+/// A cycle on its way to the writer thread.
+#[derive(Default)]
+struct CycleSlot {
+    began: AtomicU64,
+    marked: AtomicU64,
+}
+
+/// The collector's major cycles. One thread at a time reports them: the one that holds the master
+/// lock, or all domains stand still, and the first of them reports.
+struct Cycles {
+    slots: [CycleSlot; CYCLES],
+    put: AtomicU64,
+    taken: AtomicU64,
+    /// The name of the last one that was reported, 0 before the first.
+    last: AtomicU64,
+    /// A tick at which the one that runs, or comes next, had not begun.
+    before: AtomicU64,
+}
+
 /// The slices of the collector, and their totals. Shared by hooks and the writer thread.
 pub(crate) struct TimeLine {
     /// `None` without memory: all slices are in the totals only.
@@ -63,6 +96,7 @@ pub(crate) struct TimeLine {
     taken: AtomicU64,
     lost: AtomicU64,
     totals: [Totals; SliceKind::ALL.len()],
+    cycles: Cycles,
     /// Domains, or other mutators, that exist.
     pub(crate) domains: AtomicU32,
 }
@@ -75,6 +109,14 @@ impl TimeLine {
             taken: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             totals: Default::default(),
+            cycles: Cycles {
+                slots: [const { CycleSlot { began: AtomicU64::new(0), marked: AtomicU64::new(0) } };
+                    CYCLES],
+                put: AtomicU64::new(0),
+                taken: AtomicU64::new(0),
+                last: AtomicU64::new(0),
+                before: AtomicU64::new(0),
+            },
             domains: AtomicU32::new(0),
         }
     }
@@ -96,6 +138,48 @@ impl TimeLine {
         // 1 more, so that it is never 0.
         let rest = (u64::from(kind.number()) << DOMAIN_BITS | u64::from(domain)) << TICK_BITS;
         slot.rest.store(rest + ticks.min(MAX_TICKS - 1) + 1, Ordering::Release);
+    }
+
+    /// The collector is not marking at this tick. Callable from hooks.
+    pub(crate) fn is_not_marking(&self, now: u64) {
+        self.cycles.before.store(now, Ordering::Relaxed);
+    }
+
+    /// The collector knows what is dead, at this tick. `name` is not that of the cycle before: of
+    /// several domains that say so, one counts. Callable from hooks.
+    pub(crate) fn cycle_marked(&self, name: u64, now: u64) {
+        let cycles = &self.cycles;
+        // 1 more, so that it is never 0.
+        let name = name.wrapping_add(1);
+        if cycles.last.swap(name, Ordering::AcqRel) == name {
+            return;
+        }
+        let began = cycles.before.swap(now, Ordering::Relaxed);
+        let put = cycles.put.load(Ordering::Relaxed);
+        if put.wrapping_sub(cycles.taken.load(Ordering::Acquire)) >= CYCLES as u64 {
+            // The writer thread is behind. The cycles that follow say the same of later moments.
+            return;
+        }
+        let Some(slot) = cycles.slots.get(put as usize % CYCLES) else { return };
+        slot.began.store(began, Ordering::Relaxed);
+        slot.marked.store(now, Ordering::Relaxed);
+        cycles.put.store(put + 1, Ordering::Release);
+    }
+
+    /// The next cycle. Writer thread.
+    pub(super) fn take_cycle(&self) -> Option<TimedCycle> {
+        let taken = self.cycles.taken.load(Ordering::Relaxed);
+        if taken == self.cycles.put.load(Ordering::Acquire) {
+            return None;
+        }
+        let slot = self.cycles.slots.get(taken as usize % CYCLES)?;
+        let cycle = TimedCycle {
+            number: taken + 1,
+            began: slot.began.load(Ordering::Relaxed),
+            marked: slot.marked.load(Ordering::Relaxed),
+        };
+        self.cycles.taken.store(taken + 1, Ordering::Release);
+        Some(cycle)
     }
 
     /// The slot of the next slice. `None`: the ring is full.
@@ -165,6 +249,30 @@ mod tests {
         let totals = line.totals(SliceKind::Minor);
         assert_eq!((totals.count, totals.ticks, totals.longest), (1, 30, 30));
         assert_eq!(line.totals(SliceKind::Minor).longest, 0);
+    }
+
+    #[test]
+    fn a_cycle_begins_where_it_was_last_not_marking() {
+        let line = TimeLine::new();
+        line.is_not_marking(10);
+        line.is_not_marking(20);
+        line.cycle_marked(7, 50);
+        // Another domain, of the same cycle.
+        line.cycle_marked(7, 51);
+        line.cycle_marked(8, 90);
+        let cycle = |number, began, marked| TimedCycle { number, began, marked };
+        assert_eq!(line.take_cycle(), Some(cycle(1, 20, 50)));
+        assert_eq!(line.take_cycle(), Some(cycle(2, 50, 90)));
+        assert_eq!(line.take_cycle(), None);
+        // More than there is room for, then room again.
+        (0..200).for_each(|at| line.cycle_marked(100 + at, 100 + at));
+        let mut taken = 0;
+        while line.take_cycle().is_some() {
+            taken += 1;
+        }
+        assert_eq!(taken, CYCLES);
+        line.cycle_marked(1_000, 1_000);
+        assert_eq!(line.take_cycle().map(|cycle| (cycle.began, cycle.marked)), Some((299, 1_000)));
     }
 
     #[test]

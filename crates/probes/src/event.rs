@@ -116,6 +116,14 @@ pub enum Event {
     /// The writer goes on in another file, which has taken the name of this one and says the same in
     /// fewer rows.
     Replaced,
+    /// The marking of a major cycle is done, at the event's time: what is dead is known.
+    Cycle {
+        /// How many there were in this trace, this one included.
+        number: u64,
+        /// The cycle had not begun at this time, in nanoseconds since the Unix epoch, and began soon
+        /// after: what was born before it and is not dead was reachable then.
+        began: u64,
+    },
 }
 
 impl Event {

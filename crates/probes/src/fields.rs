@@ -192,4 +192,5 @@ events! {
     15 End
     16 Spacing(spacing)
     17 Replaced
+    18 Cycle { number, began }
 }

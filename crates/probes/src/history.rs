@@ -148,6 +148,8 @@ pub struct History {
     pub log: Vec<(u64, String)>,
     /// Where the program asked the view to stop.
     pub stops: Vec<(u64, String)>,
+    /// The collector's major cycles: when the marking of each was done, and when it had not begun.
+    pub cycles: Vec<(u64, u64)>,
     /// When memory ran short, with the bytes that were left.
     pub pressure: Vec<(u64, u64)>,
     /// Lines of the log that were lost.
@@ -218,6 +220,7 @@ impl History {
             Event::End => self.ended = true,
             Event::Spacing(spacing) => self.spacing.add(time, spacing),
             Event::Replaced => self.replaced = true,
+            Event::Cycle { began, .. } => keep_last(&mut self.cycles, (time, began)),
         }
     }
 

@@ -99,6 +99,7 @@ enum Quantity {
     Heap,
     System,
     Lost,
+    Cycles,
 }
 
 /// Rows that stand for the same time, and the last one that was passed on.
@@ -310,6 +311,7 @@ fn quantity(event: &Event) -> Option<Quantity> {
         Event::Pauses(pauses) => Quantity::Pauses(pauses.kind.number()),
         Event::Heap(_) => Quantity::Heap,
         Event::System(_) => Quantity::System,
+        Event::Cycle { .. } => Quantity::Cycles,
         Event::Probe { .. } => return None,
         _ => Quantity::Probe(event.probe()?),
     })

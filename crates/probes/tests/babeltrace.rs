@@ -21,7 +21,7 @@ fn babeltrace_reads_what_we_read() {
     let mut kinds: Vec<&str> = ours.iter().filter_map(|line| line.split(':').next()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds.len(), 18, "not every event is in the test: {kinds:?}");
+    assert_eq!(kinds.len(), 19, "not every event is in the test: {kinds:?}");
 }
 
 /// Every kind of event, in several packets. Times go back, as those of slices do.
@@ -89,6 +89,7 @@ fn events(turn: u64) -> Vec<Event> {
         Event::End,
         Event::Spacing(Spacing { until: turn, ns: 60 * turn }),
         Event::Replaced,
+        Event::Cycle { number: turn, began: 5 * turn },
     ]
 }
 
@@ -186,6 +187,7 @@ fn shown(Timed { time, event }: &Timed) -> String {
         Event::System(system) => ("system", optional_fields(&format!("{system:?}"))),
         Event::Pressure { headroom } => ("pressure", format!("headroom = {headroom}")),
         Event::Spacing(Spacing { until, ns }) => ("spacing", format!("until = {until}, ns = {ns}")),
+        Event::Cycle { number, began } => ("cycle", format!("number = {number}, began = {began}")),
         Event::End => return format!("end: {{ time = {time} }}"),
         Event::Replaced => return format!("replaced: {{ time = {time} }}"),
     };

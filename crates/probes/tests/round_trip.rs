@@ -62,6 +62,7 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Event::End),
         (any(), any()).prop_map(|(until, ns)| Event::Spacing(Spacing { until, ns })),
         Just(Event::Replaced),
+        (any(), any()).prop_map(|(number, began)| Event::Cycle { number, began }),
     ]
 }
 

@@ -201,6 +201,8 @@ impl ProfilerHooks for Hooks {
             if let Some(mutator) = &mut domain.mutator {
                 // If tracing is over there is nothing to track.
                 domain.tags_due = mutator.sweep(Generation::Major, fate).is_ok();
+                // The colours change places at the end of each cycle.
+                mutator.cycle_marked(unmarked as u64);
             }
             // `create` takes them down too, but perhaps no domain is created any more. Only
             // one, since all domains are waiting.

@@ -128,6 +128,7 @@ impl ProfilerHooks for Hooks {
         };
         let work = |host: &mut Host| {
             if host.mutator.sweep(Generation::Major, fate).is_ok() {
+                host.cycle_marked();
                 // SAFETY: marking is done, and sweeping begins after this hook.
                 unsafe { host.measure_tags() };
             }

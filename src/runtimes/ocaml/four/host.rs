@@ -45,6 +45,8 @@ pub(super) struct Host {
     tag_sizes: Option<TagSizes>,
     /// `caml_page_table_lookup`: what is at an address. Absent in runtimes that do not know.
     page_table_lookup: Option<extern "C" fn(usize) -> libc::c_int>,
+    /// `caml_gc_phase`: what the major collector does. Absent if the program exports no symbols.
+    gc_phase: Option<usize>,
     /// The shortcut from native code, if there is one.
     pub(super) gc_entry: Option<GcEntry>,
 }
@@ -87,8 +89,25 @@ impl Host {
             page_table_lookup: lookup(c"caml_page_table_lookup")
                 // SAFETY: `int caml_page_table_lookup (void *)`, `runtime/memory.c`.
                 .map(|at| unsafe { function_at(at) }),
+            gc_phase: lookup(c"caml_gc_phase"),
             gc_entry,
         }))
+    }
+}
+
+impl Host {
+    /// What is dead was reported. The count of collections goes up at the end of each cycle.
+    pub(super) fn cycle_marked(&self) {
+        self.mutator.cycle_marked(self.state.word(self.state.layout.stat_major_collections) as u64);
+    }
+
+    /// Whether the cycle that is marked next has not begun: `Phase_sweep` or `Phase_idle`
+    /// (`runtime/caml/major_gc.h`).
+    fn is_sweeping_or_idle(&self) -> bool {
+        const PHASES: std::ops::RangeInclusive<libc::c_int> = 2..=3;
+        // SAFETY: `int caml_gc_phase`, `runtime/major_gc.c`, which only the thread with the
+        // master lock changes: this one.
+        self.gc_phase.is_some_and(|at| PHASES.contains(unsafe { &*(at as *const libc::c_int) }))
     }
 }
 
@@ -163,6 +182,9 @@ pub(super) fn report_slice(kind: SliceKind, edge: Edge) {
     match edge {
         Edge::Begin => host.mutator.slice_begins(kind),
         Edge::End => host.mutator.slice_ends(kind),
+    }
+    if host.is_sweeping_or_idle() {
+        host.mutator.is_not_marking();
     }
 }
 

@@ -169,7 +169,11 @@ pub(super) fn log(
 }
 
 /// A title and what is below it.
-fn scrolled(title: String, lines: Vec<Line<'static>>, extent: Extent) -> Vec<Line<'static>> {
+pub(super) fn scrolled(
+    title: String,
+    lines: Vec<Line<'static>>,
+    extent: Extent,
+) -> Vec<Line<'static>> {
     let room = extent.lines.saturating_sub(1);
     let hidden = lines.len().saturating_sub(room).min(extent.scrolled);
     let mut all = vec![Line::styled(title, STRONG)];
