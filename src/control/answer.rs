@@ -146,12 +146,13 @@ fn sessions(process: &Process) -> Result<&'static dyn Sessions, String> {
 }
 
 fn start(process: &'static Process, request: StartRequest, wait: Wait) -> Answer {
-    let StartRequest { file, rate, budget, rotate, keep, recorder, span, .. } = request;
+    let StartRequest { file, rate, budget, rotate, keep, recorder, timeline, span, .. } = request;
     let rate = rate.map(checked_rate).transpose()?;
     let budget = budget.map(checked_share).transpose()?;
     let recorder = recorder.map(|text| recorder_limits(&text)).transpose()?;
     let file = file.into_os_string().into_vec();
-    let order = StartOrder { file, rate, budget, rotate, keep, recorder, wait };
+    let time_line = timeline;
+    let order = StartOrder { file, rate, budget, rotate, keep, recorder, time_line, wait };
     let sessions = sessions(process)?;
     let session = sessions.start(&order)?;
     if let Some(span) = span

@@ -35,6 +35,8 @@ pub(crate) struct StartOrder {
     pub(crate) keep: Option<u64>,
     /// `None`: that of the settings.
     pub(crate) recorder: Option<RecorderLimits>,
+    /// Whether the collector's time line is recorded; if not, as in the settings.
+    pub(crate) time_line: bool,
     pub(crate) wait: Wait,
 }
 

@@ -72,6 +72,8 @@ pub struct StartRequest {
     /// What is kept in memory, as the variable `HEAPTAP_RECORDER` has it, if the trace is not
     /// written all the time.
     pub recorder: Option<String>,
+    /// Whether the collector's time line is recorded beside the trace; if not, as in the settings.
+    pub timeline: bool,
     /// The trace ends by itself when it is so old, up to [`MAX_SPAN_SECONDS`]; `None`: it does not.
     pub span: Option<Duration>,
     /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
@@ -104,7 +106,7 @@ impl Command {
         "snapshot FILE [sync] [strings=N] [wait=SECONDS]",
         "status",
         "flush",
-        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [recorder=TIME] [for=SECONDS] [wait=SECONDS]",
+        "start FILE [RATE] [budget=P%] [rotate=WHEN] [keep=N] [recorder=TIME] [timeline] [for=SECONDS] [wait=SECONDS]",
         "stop [wait=SECONDS]",
         "mark TEXT",
         "rotate",
@@ -258,13 +260,15 @@ impl StartRequest {
                 request.recorder = Some(recorder);
             } else if let Some(rate) = rate(word).filter(|_| request.rate.is_none()) {
                 request.rate = Some(rate);
+            } else if word == b"timeline" {
+                request.timeline = true;
             } else if let Some(span) = span(word) {
                 request.span = Some(span);
             } else {
                 return Err(format!(
                     "`{}` is neither the rate of start, above 0 and up to 1 such as 1e-5, nor \
                      budget=P% (such as 1%), rotate=WHEN (such as 100MB,24h), keep=N, \
-                     recorder=TIME (such as 30s), for=SECONDS (up to {MAX_SPAN_SECONDS}) nor \
+                     recorder=TIME (such as 30s), timeline, for=SECONDS (up to {MAX_SPAN_SECONDS}) nor \
                      wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
                     shown(word)
                 ));
@@ -276,13 +280,15 @@ impl StartRequest {
 
 impl fmt::Display for StartRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StartRequest { file, rate, budget, rotate, keep, recorder, span, wait } = self;
+        let StartRequest { file, rate, budget, rotate, keep, recorder, timeline, span, wait } =
+            self;
         write!(f, "{}", words::word(file))?;
         rate.map_or(Ok(()), |rate| write!(f, " {rate}"))?;
         budget.map_or(Ok(()), |percent| write!(f, " budget={percent}%"))?;
         rotate.as_ref().map_or(Ok(()), |when| write!(f, " rotate={}", words::word(when)))?;
         keep.map_or(Ok(()), |keep| write!(f, " keep={keep}"))?;
         recorder.as_ref().map_or(Ok(()), |time| write!(f, " recorder={}", words::word(time)))?;
+        f.write_str(if *timeline { " timeline" } else { "" })?;
         span.map_or(Ok(()), |span| write!(f, " for={}", in_seconds(span)))?;
         write_wait(f, *wait)
     }
@@ -457,6 +463,7 @@ mod tests {
                 rotate: Some("100MB,24h".into()),
                 keep: Some(7),
                 recorder: Some("30s, 64MiB".to_owned()),
+                timeline: true,
                 span: Some(Duration::from_secs(MAX_SPAN_SECONDS)),
                 wait: Some(Duration::from_millis(1_500)),
             },

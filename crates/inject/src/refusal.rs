@@ -222,13 +222,15 @@ impl fmt::Display for Refusal {
             ),
             Refusal::Asleep { waited } => write!(
                 f,
-                "the program did not allocate for {waited:?}, so nothing was done and everything \
-                 was taken back: give it work, or try with a longer timeout"
+                "the program did not allocate for {:.0} s, so nothing was done and everything \
+                 was taken back: give it work, or try with a longer timeout",
+                waited.as_secs_f64()
             ),
             Refusal::StillRunning { waited } => write!(
                 f,
-                "the program has begun to load the library and has not finished after {waited:?}: \
-                 it cannot be interrupted there; look whether it is stopped or its disk is slow"
+                "the program has begun to load the library and has not finished after {:.0} s: \
+                 it cannot be interrupted there; look whether it is stopped or its disk is slow",
+                waited.as_secs_f64()
             ),
             Refusal::NotLoaded { message } => {
                 write!(f, "the program could not load the library: {message}")

@@ -66,6 +66,7 @@ impl Attached {
     /// The settings, with what is asked for.
     fn options_of(&self, order: &StartOrder) -> Result<Options, String> {
         let mut options = Options { file: order.file.clone(), ..self.options.clone() };
+        options.time_line |= order.time_line;
         let rotate = order.rotate.as_deref();
         options.rotation = RotationLimits::asked_for(rotate, order.keep, options.rotation)?;
         if order.recorder.is_some() {

@@ -33,14 +33,19 @@ pub(crate) struct TraceOptions {
     /// dies: as `heaptap run --recorder`
     #[arg(long, value_name = "TIME", value_parser = recorder, conflicts_with = "rotate")]
     recorder: Option<String>,
+
+    /// Record the collector's time line beside the trace, as `heaptap run` does: what it does when, how
+    /// large the heap is, and the memory of the process
+    #[arg(long)]
+    timeline: bool,
 }
 
 impl TraceOptions {
     /// What the program is asked for. Which file, and for how long, is left open.
     pub(crate) fn request(&self) -> StartRequest {
-        let TraceOptions { rate, budget, ref rotate, keep, ref recorder } = *self;
+        let TraceOptions { rate, budget, ref rotate, keep, ref recorder, timeline } = *self;
         let (rotate, recorder) = (rotate.clone(), recorder.clone());
-        StartRequest { rate, budget, rotate, keep, recorder, ..StartRequest::default() }
+        StartRequest { rate, budget, rotate, keep, recorder, timeline, ..StartRequest::default() }
     }
 }
 
