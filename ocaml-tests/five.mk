@@ -69,7 +69,7 @@ DEBUGGING := -g
 $(OUT)/moments: DEBUGGING :=
 
 # Each program has its own directory for object files.
-COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/* $@.dir && cp programs5/* $@.dir && cd $@.dir && \
+COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/*.* $@.dir && cp programs5/* $@.dir && cd $@.dir && \
 	$(1) $(DEBUGGING) -w -a $(INCLUDES) $(foreach library,unix threads dynlink,$(library).$(2)) \
 	check_stubs.c check.ml $(notdir $(wildcard programs/$(3)_stubs.c)) $(OF_$(3)) $(3).ml -o $@
 

@@ -32,7 +32,7 @@ mod types;
 
 pub use analysis::{
     Accumulation, Arrangement, EphemeronChain, FinaliserCycle, HeapAnalysis, HeldBy, HolderRow,
-    KindRow, Level, OutsideMemory, PathFinder, Referrer, Suspects, components,
+    KindRow, Level, OutsideMemory, PathFinder, Referrer, RetainingHolders, Suspects, components,
 };
 pub use check::{CheckReport, Finding, check};
 pub use dominators::{DominatorChildren, DominatorTree, Node};

@@ -1,7 +1,8 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
 use heaptap_report::figures::{
-    LeakReport, LeakRow, SuspectReport, TraceFigures, leak_report, selected_leak_report,
+    LeakReport, LeakRow, ReachableAt, SuspectReport, TraceFigures, leak_report,
+    selected_leak_report,
 };
 use heaptap_report::rows::{By, Grouping, Site};
 use heaptap_report::{
@@ -34,6 +35,10 @@ pub(crate) struct Answer {
     sites: SiteFrame,
     leaks: Vec<GrowingRow>,
     suspects: SuspectReport,
+    known_until_us: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(optional, as = "Option<Vec<ReachableAt>>"))]
+    reachable: Vec<ReachableAt>,
 }
 
 /// A leak with its live size over time, and the 95 % interval of that.
@@ -112,6 +117,8 @@ fn answer(
         sites,
         leaks,
         suspects: report.suspects,
+        known_until_us: report.known_until_us,
+        reachable: report.reachable,
     };
     if leaks.is_empty() {
         return stated(Vec::new());

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use heaptap_report::diagnosis::PageDiagnosis;
 use heaptap_report::figures::heap::page::PageSnapshots;
 use heaptap_report::figures::probes::page::PageSidecar;
 use heaptap_report::figures::{Comparison, Figures, Fragments};
@@ -56,6 +57,7 @@ fn typescript() -> String {
     all.visit::<crate::tree::TreeAnswer>();
     all.visit::<PageSnapshots>();
     all.visit::<PageSidecar>();
+    all.visit::<PageDiagnosis>();
     let texts: Vec<String> = all.found.into_values().collect();
     format!("{HEAD}\n{}", texts.join("\n"))
 }

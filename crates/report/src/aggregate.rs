@@ -131,6 +131,8 @@ pub(crate) struct Survivor {
     pub(crate) birth: u64,
     /// How long before the start of the trace it was allocated, if it was.
     pub(crate) before: u64,
+    /// When a heap snapshot has found it dead, if one has.
+    pub(crate) dead: Option<u64>,
     /// Its series in the [`Growth`]: that of the frame that allocated it.
     pub(crate) series: u32,
     pub(crate) sampled: Sampled,

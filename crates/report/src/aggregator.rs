@@ -25,6 +25,7 @@ use crate::block_counter::{BlockCounter, OverTime};
 use crate::blocks::BlockTable;
 use crate::blocks::recorder::Recorder;
 use crate::classes::Classes;
+use crate::cohorts::Cohorts;
 use crate::event_counter::EventCounter;
 use crate::ids::IdMap;
 use crate::live::{self, LiveObjects};
@@ -65,6 +66,7 @@ impl Aggregator {
             aggregate.classes = Classes::kept(rates.are_several());
             aggregate.paths.keep_for_table(options.most_blocks);
         }
+        aggregate.growth.cohorts = Cohorts::new(options.truths.clone());
         let promoted_path = aggregate.add_promoted_path(options.depth);
         let counter = EventCounter {
             block_counter: BlockCounter::new(aggregate, options.over_time, options.at),

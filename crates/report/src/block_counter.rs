@@ -198,6 +198,10 @@ impl BlockCounter {
             counts.settle(peak);
             counts.live = counts.live.wrapping_add(by);
         });
+        if self.over_time == OverTime::LiveSize {
+            let growth = &mut self.aggregate.growth;
+            growth.born(block.path, block.birth, block.samples, block.sampled());
+        }
         self.aggregate.peak.add(block.live_samples(), block.birth, level);
         self.record_live_size(block.birth);
     }
@@ -237,7 +241,11 @@ impl BlockCounter {
         self.aggregate.peak.remove(block.live_samples());
         self.aggregate.lifetimes.died(lifetime, block.sampled());
         if self.over_time == OverTime::LiveSize && block.old {
-            self.aggregate.growth.old_died(time, self.aggregate.allocated.count);
+            let Aggregate { growth, allocated, scale, .. } = &mut self.aggregate;
+            growth.old_died(time, allocated.count);
+            let series = growth.series_of_path(block.path);
+            let death = growth.cohorts.truths().death(block.id, time);
+            growth.cohorts.died(series, (block.birth, death), block.sampled(), scale);
         }
         self.record_live_size(time);
     }
@@ -361,10 +369,12 @@ impl BlockCounter {
                 external = external.plus(sampled);
             }
             if self.over_time == OverTime::LiveSize {
-                let series = self.aggregate.growth.series_of_path(block.path);
+                let growth = &self.aggregate.growth;
+                let series = growth.series_of_path(block.path);
+                let dead = growth.cohorts.truths().garbage_since(block.id);
                 let before = older.get(&block.id).copied().unwrap_or(0);
                 let birth = block.birth;
-                self.aggregate.survivors.push(Survivor { birth, before, series, sampled });
+                self.aggregate.survivors.push(Survivor { birth, before, dead, series, sampled });
             }
         }
         self.aggregate.live_young = young;

@@ -191,6 +191,20 @@ impl Scale {
         sampled.count as f64 * self.spread(sampled)
     }
 
+    /// The variance of a sum of such blocks that come and go by chance, for each of them. What a block
+    /// counts comes and goes as a whole, so it is the square of that. Of several rates, it is what it would
+    /// be on average if all had been sampled at the lowest; it is never less than the variance of sampling.
+    pub(crate) fn block_variance(&self, block: Sampled) -> f64 {
+        let count = block.count as f64;
+        match self.units {
+            Some(units) if block.count > 0 => {
+                let sample = block.variance as f64 / count * self.square() + units.words;
+                count * (count + (self.lowest_count() - sample).max(0.0))
+            }
+            _ => count * count,
+        }
+    }
+
     /// The same with the variance of thinning.
     pub(crate) fn thinned_spread(&self, sampled: Sampled, level: u32, cluster: f64) -> f64 {
         self.spread(sampled) + thinning_spread(level, cluster)

@@ -7,7 +7,9 @@
 
 use hashbrown::HashMap;
 
+use crate::cohorts::{Cohorts, LARGE};
 use crate::counts::Counts;
+use crate::estimate::Sampled;
 use crate::paths::{PathMoves, is_stand_in};
 use crate::sweeps::{SLOTS, Sweeps};
 
@@ -36,6 +38,8 @@ pub(crate) struct Growth {
     /// When something old was collected: in microseconds, and in samples allocated before.
     pub(crate) by_time: Sweeps,
     pub(crate) by_progress: Sweeps,
+    /// What was reachable when the collector's cycles began, if these are known.
+    pub(crate) cohorts: Cohorts,
 }
 
 /// The first width.
@@ -50,6 +54,7 @@ impl Growth {
             numbers: HashMap::new(),
             by_time: Sweeps::new(WIDTH),
             by_progress: Sweeps::new(1),
+            cohorts: Cohorts::default(),
         }
     }
 
@@ -131,6 +136,14 @@ impl Growth {
     pub(crate) fn old_died(&mut self, time: u64, progress: u64) {
         self.by_time.record(time);
         self.by_progress.record(progress);
+    }
+
+    /// Records that an object of so many samples was allocated, which may be the largest of its site.
+    #[inline]
+    pub(crate) fn born(&mut self, path: u32, birth: u64, samples: u64, sampled: Sampled) {
+        if samples >= LARGE {
+            self.cohorts.large(self.series_of_path(path), birth, sampled);
+        }
     }
 
     /// Renumbers paths. The frames that may be their sites are the last that they lose.

@@ -8,7 +8,10 @@
 //! Garbage that is not collected yet looks like a leak. So only survivors that are
 //! old enough to have survived two collections count as evidence: [`judged`].
 
+mod by_cycles;
 mod judged;
+mod rule;
+mod site_life;
 mod suspects;
 mod windows;
 
@@ -24,13 +27,16 @@ use crate::library_calls::LibraryCall;
 use crate::own_code::SiteFrame;
 use crate::rows::{By, Grouping, Site};
 use crate::site_nodes::SiteNodes;
+pub use by_cycles::{ByCycles, JudgedSite};
 use judged::Judged;
+pub(crate) use rule::goes_on;
+pub use rule::{Judgement, Shape, Verdict};
 pub use suspects::{Suspect, Suspects};
 use windows::FEWEST;
 
 /// The least growth, in standard errors. A program has thousands of sites, so two
 /// would give false alarms.
-const CERTAIN: f64 = 5.0;
+pub(crate) const CERTAIN: f64 = 5.0;
 
 /// Whether the trace can show leaks at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +79,8 @@ pub struct Leak {
     pub callers: Vec<Caller>,
     /// The library functions through which the site allocates, by live samples, if it is own code.
     pub library_calls: Vec<LibraryCall>,
+    /// The verdict by the collector's cycles, if they are known.
+    pub judged: Option<JudgedSite>,
 }
 
 /// The result of a search for leaks.
@@ -84,6 +92,10 @@ pub struct Leaks {
     pub found: Vec<Leak>,
     /// If the trace cannot show leaks: the sites that grew most.
     pub suspects: Suspects,
+    /// The time up to which survivors are evidence, in microseconds; 0 if there is none.
+    pub known_until: u64,
+    /// What was reachable at the beginning of the collector's cycles, if they are known.
+    pub by_cycles: Option<ByCycles>,
 }
 
 /// The evidence on one site.
@@ -91,12 +103,22 @@ pub struct Leaks {
 struct Evidence {
     /// The series of its live size.
     series: Vec<u32>,
-    /// Birth and samples of each object that is alive at the end.
+    /// Birth and samples of each object that is alive at the end, as far as is known.
     survivors: Vec<(u64, Sampled)>,
+    /// Those that the collector has not found, but that a heap snapshot has found dead: birth and then.
+    garbage: Vec<((u64, u64), Sampled)>,
     allocated: Sampled,
     /// Survivors that are older than the trace, and by how much the oldest is.
     older: Sampled,
     oldest: u64,
+}
+
+impl Evidence {
+    /// What the trace has at the end, garbage that the collector has not found included.
+    fn at_end(&self) -> Sampled {
+        let garbage = self.garbage.iter().map(|&(_, sampled)| sampled);
+        sum(&self.survivors, 0).plus(garbage.sum())
+    }
 }
 
 /// What is alive over time and at the end.
@@ -126,11 +148,17 @@ impl Aggregate {
 
     fn leaks_in(&self, history: History<'_>, table: &LocationTable, levels: usize) -> Leaks {
         let growth = history.growth;
+        if self.has_enough()
+            && let Some(leaks) = self.leaks_by_cycles(history, table, levels)
+        {
+            return leaks;
+        }
         let judged = match self.judged(growth) {
             Ok(judged) => judged,
             Err(outlook) => {
                 let suspects = self.suspects(history, table);
-                return Leaks { outlook, found: Vec::new(), suspects };
+                let found = Vec::new();
+                return Leaks { outlook, found, suspects, known_until: 0, by_cycles: None };
             }
         };
         let grouping = Grouping { by: By::Location, site: history.site };
@@ -149,36 +177,56 @@ impl Aggregate {
         found.sort_by(|one, other| {
             other.growth.bytes.total_cmp(&one.growth.bytes).then_with(|| one.site.cmp(&other.site))
         });
+        self.add_callers(&mut found, table, grouping, levels);
+        Leaks {
+            outlook: Outlook::Clear,
+            found,
+            suspects: Suspects::default(),
+            known_until: judged.window.1,
+            by_cycles: None,
+        }
+    }
+
+    /// Adds who calls the sites, and what they allocate through.
+    fn add_callers(
+        &self,
+        found: &mut [Leak],
+        table: &LocationTable,
+        grouping: Grouping,
+        levels: usize,
+    ) {
         let sites: Vec<Site> = found.iter().map(|leak| leak.site.clone()).collect();
-        let suspects = Suspects::default();
         if sites.is_empty() {
-            return Leaks { outlook: Outlook::Clear, found, suspects };
+            return;
         }
         let callers = self.callers(table, grouping, Metric::Live, &sites, levels);
         for (leak, callers) in found.iter_mut().zip(callers) {
             leak.callers = callers;
         }
-        if history.site == SiteFrame::Own {
+        if grouping.site == SiteFrame::Own {
             let calls = self.library_calls(table, By::Location, Metric::Live, &sites);
             for (leak, calls) in found.iter_mut().zip(calls) {
                 leak.library_calls = calls;
             }
         }
-        Leaks { outlook: Outlook::Clear, found, suspects }
     }
 
     /// The part of the run that is evidence, or why there is none.
     fn judged(&self, growth: &Growth) -> Result<Judged, Outlook> {
         const FEWEST_POINTS: usize = 16;
-        // Of several rates, what would have been sampled at the lowest decides: nothing is seen
-        // more clearly than the least clear stretch is.
-        if self.allocated.count / self.rates.weight(0).count.max(1) < FEWEST {
+        if !self.has_enough() {
             return Err(Outlook::TooFew);
         }
         if growth.len() < FEWEST_POINTS {
             return Err(Outlook::TooShort);
         }
         Judged::new(self, growth).ok_or(Outlook::RarelyCollected)
+    }
+
+    /// Whether there are samples enough for any verdict. Of several rates, what would have been sampled at the
+    /// lowest decides: nothing is seen more clearly than the least clear stretch is.
+    fn has_enough(&self) -> bool {
+        self.allocated.count / self.rates.weight(0).count.max(1) >= FEWEST
     }
 
     fn evidence(
@@ -212,10 +260,13 @@ impl Aggregate {
                 evidence.allocated = evidence.allocated.plus(allocated);
             }
         }
-        for &Survivor { birth, before, series, sampled } in history.survivors {
+        for &Survivor { birth, before, dead, series, sampled } in history.survivors {
             let site = site_of.get(series as usize).copied().flatten();
             if let Some(evidence) = site.and_then(|site| sites.get_mut(&site)) {
-                evidence.survivors.push((birth, sampled));
+                match dead {
+                    None => evidence.survivors.push((birth, sampled)),
+                    Some(dead) => evidence.garbage.push(((birth, dead), sampled)),
+                }
                 if before > 0 {
                     evidence.older = evidence.older.plus(sampled);
                     evidence.oldest = evidence.oldest.max(before);
@@ -235,7 +286,7 @@ impl Aggregate {
         let weight = self.scale.unit_bytes();
         Leak {
             site: site.clone(),
-            live: self.estimate(Metric::Live, sum(&evidence.survivors, 0)),
+            live: self.estimate(Metric::Live, evidence.at_end()),
             growth: self.kept_each_second(survivors, window),
             allocated: self.estimate(Metric::Allocated, evidence.allocated),
             older: self.estimate(Metric::Live, evidence.older),
@@ -245,6 +296,7 @@ impl Aggregate {
             slowing: false,
             callers: Vec::new(),
             library_calls: Vec::new(),
+            judged: None,
         }
     }
 

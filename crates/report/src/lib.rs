@@ -11,7 +11,7 @@
 //! - [`Aggregator`] is the one pass that all reports share, in bounded memory. Its
 //!   halves, which may run on two threads, are [`EventResolver`] and [`EventCounter`]. It
 //!   uses `live` (live objects), `paths`, `counts` and `frames` (call paths),
-//!   `peak`, `timeline`, `lifetimes`, `growth` with `sweeps`, and `flows` (paths over time).
+//!   `peak`, `timeline`, `lifetimes`, `growth` with `sweeps` and `cohorts` (by the moments of `truths`), and `flows` (paths over time).
 //!   `classes` counts by domain and source, and `regroup` makes tables by label, domain
 //!   and source of those. `select` decides which blocks count, `lifespans` which of them live as long
 //!   as the selection demands.
@@ -32,6 +32,8 @@
 //!
 //! - [`figures`] are all of these as data: what `--json` prints, the text is made of and the viewer shows.
 //!
+//! - [`diagnosis`] is one verdict from all evidence: what `heaptap doctor` says.
+//!
 //! [`escape`] makes hostile names harmless. Nothing here prints: the program `heaptap`, the exporters and the viewer do.
 
 #![forbid(unsafe_code)]
@@ -45,8 +47,10 @@ mod blocks;
 mod call_tree;
 mod callers;
 mod classes;
+mod cohorts;
 mod counts;
 mod depth;
+pub mod diagnosis;
 mod diff;
 pub mod escape;
 mod estimate;
@@ -83,6 +87,7 @@ mod thinning;
 mod timeline;
 mod totals;
 mod trace_ending;
+mod truths;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
@@ -101,7 +106,9 @@ pub use estimate::{Estimate, Sampled, Scale, Share};
 pub use event_counter::EventCounter;
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
-pub use leaks::{Leak, Leaks, Outlook, Suspect, Suspects};
+pub use leaks::{
+    ByCycles, JudgedSite, Judgement, Leak, Leaks, Outlook, Shape, Suspect, Suspects, Verdict,
+};
 pub use library_calls::LibraryCall;
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
@@ -116,3 +123,4 @@ pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
 pub use timeline::{Bucket, Timeline};
 pub use totals::{FileLines, Occurrences, SiteTotal, StackSites};
 pub use trace_ending::TraceEnding;
+pub use truths::{Truth, Truths};

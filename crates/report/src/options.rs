@@ -7,6 +7,7 @@ use crate::depth::Depth;
 use crate::lifespans::Lifespans;
 use crate::rates::Rates;
 use crate::select::Selection;
+use crate::truths::Truths;
 
 /// What to aggregate.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Options {
     pub rates: Rates,
     /// What to record of each path over time.
     pub over_time: OverTime,
+    /// The moments at which it is known what was reachable, for leaks; none if the collector's cycles are not known.
+    pub truths: Truths,
     /// The most rows of the table of blocks that [`crate::Aggregator::finish_with_blocks`]
     /// returns: [`crate::MOST_BLOCKS`], or 0 for none.
     pub most_blocks: usize,

@@ -15,13 +15,13 @@ const SIZE: u64 = 32;
 const TURNS: usize = 12_000;
 const PID: u64 = 4711;
 
-fn info(rate: f64) -> TraceInfo {
+pub(crate) fn info(rate: f64) -> TraceInfo {
     TraceInfo { sample_rate: rate, pid: PID, ..trace_info() }
 }
 
 /// A program whose two functions take turns to leak. Returns the trace, and the ids of the blocks that stay alive: those of
 /// the first function and those of the second.
-fn trace(info: &TraceInfo, samples: u64) -> (Vec<u8>, [Vec<u64>; 2]) {
+pub(crate) fn trace(info: &TraceInfo, samples: u64) -> (Vec<u8>, [Vec<u64>; 2]) {
     let mut writer = Writer::of(Format::V3, info);
     let mut ids = Vec::new();
     for turn in 0..TURNS {

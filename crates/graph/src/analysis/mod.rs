@@ -2,6 +2,7 @@
 //!
 //! - `heap_analysis`: [`HeapAnalysis`], everything that the questions share, computed once.
 //! - `rows`: tables by holder and by kind (`kind_row`); `mark_bits`: what many rows reach, marked at once.
+//! - `retaining`: the holder of each block.
 //! - `paths`: how the program reaches a block; `referrers`: what points to blocks of a kind.
 //! - `components`: strongly connected components.
 //! - `cycles`: finalisers that keep their own values alive; `chains`: ephemerons that hang on each other.
@@ -15,6 +16,7 @@ mod kind_row;
 mod mark_bits;
 mod paths;
 mod referrers;
+mod retaining;
 mod rows;
 mod suspects;
 
@@ -25,5 +27,6 @@ pub use heap_analysis::HeapAnalysis;
 pub use kind_row::KindRow;
 pub use paths::{HeldBy, PathFinder};
 pub use referrers::Referrer;
+pub use retaining::RetainingHolders;
 pub use rows::{HolderRow, Level};
 pub use suspects::{Accumulation, Arrangement, OutsideMemory, Suspects};

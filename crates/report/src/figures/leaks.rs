@@ -3,14 +3,17 @@
 use crate::aggregate::Metric;
 use crate::blocks::LiveHistory;
 use crate::callers::Caller;
-use crate::leaks::{Leak, Leaks, Outlook, Suspect, Suspects};
+use crate::leaks::{Leak, Leaks, Outlook, Suspect, Suspects, Verdict};
 use crate::library_calls::LibraryCall;
 use crate::own_code::SiteFrame;
 use serde::Serialize;
 
 use crate::estimate::Sampled;
+use crate::figures::held_growth::HeldGrowth;
+use crate::figures::leak_holders::{HolderSize, SnapshotFigures};
+use crate::figures::leak_verdicts::{JudgedFigures, ReachableAt, reachable};
 use crate::figures::size::Size;
-use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
+use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot};
 use crate::figures::trace::TraceFigures;
 use crate::figures::units::{count, percent, short_duration};
 use crate::rows::Site;
@@ -30,9 +33,17 @@ pub struct LeakReport {
     pub leaks: Vec<LeakRow>,
     /// If the trace cannot show leaks: the sites that grew most, which may.
     pub suspects: SuspectReport,
-    /// The snapshot that was joined, if one was.
+    /// Up to when it is known what was reachable; 0 if nothing is.
+    pub known_until_us: u64,
+    /// What was reachable when the collector's cycles began, if they are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reachable: Vec<ReachableAt>,
+    /// The snapshot that was joined, if one was: the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<JoinedSnapshot>,
+    /// What the snapshots say of the whole heap, if any were joined.
+    #[serde(flatten)]
+    pub snapshots: Option<SnapshotFigures>,
 }
 
 /// Sites that may leak, in a trace that cannot show whether they do.
@@ -55,23 +66,22 @@ pub struct SuspectRow {
     pub allocated: Size,
     /// Why it is not decided.
     pub undecided: String,
+    /// The verdict by the collector's cycles, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub judged: Option<JudgedFigures>,
+    /// The holder of most of its blocks in the last snapshot, with all that it keeps, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub keeper: Option<HolderSize>,
+    /// What it and its holders did between two snapshots, if two were joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub between: Option<HeldGrowth>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub held: Option<BlockHolders>,
-}
-
-impl LeakReport {
-    /// Adds what holds the blocks of each site.
-    pub fn join(&mut self, holders: &SnapshotHolders) {
-        for leak in &mut self.leaks {
-            leak.held = Some(holders.of(&leak.site));
-        }
-        for suspect in &mut self.suspects.rows {
-            suspect.held = Some(holders.of(&suspect.site));
-        }
-        self.snapshot = Some(holders.snapshot());
-    }
 }
 
 #[derive(Serialize)]
@@ -93,10 +103,22 @@ pub struct LeakRow {
     pub via: Vec<Site>,
     /// The callers under which nearly all of it lives, the nearest first.
     pub called_from: Vec<CallerSite>,
+    /// The verdict by the collector's cycles, if they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub judged: Option<JudgedFigures>,
     /// What of it was alive when the trace started.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
     pub older: Option<OlderBlocks>,
+    /// The holder of most of its blocks in the last snapshot, with all that it keeps, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub keeper: Option<HolderSize>,
+    /// What it and its holders did between two snapshots, if two were joined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub between: Option<HeldGrowth>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
@@ -142,11 +164,7 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
     let carried_over = trace.aggregate.is_carried_over();
     let found = if carried_over { &[][..] } else { &leaks.found[..] };
     let (clear, incomplete) = (leaks.outlook == Outlook::Clear, trace.incomplete);
-    // What was not seen may hold a leak, or the end of what seems to be one.
-    let partly = match incomplete {
-        Some(why) => format!(" in what was read, which is not all: {why}"),
-        None => String::new(),
-    };
+    let partly = partly(incomplete);
     let verdict = match (leaks.outlook, found.len() as u64) {
         _ if carried_over => "cannot tell: the files are parts of one process's trace, and none \
             says which blocks of an earlier one were collected; trace it into one file"
@@ -154,11 +172,8 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
         (outlook @ (Outlook::TooShort | Outlook::TooFew | Outlook::RarelyCollected), _) => {
             undecided(trace, outlook)
         }
-        (Outlook::Clear, 0) if incomplete.is_some() => format!("no leak{partly}"),
-        (Outlook::Clear, 0) => "no leak: no site keeps growing".to_owned(),
-        (Outlook::Clear, number) => {
-            format!("{} growing{partly}", count(number, "site keeps", "sites keep"))
-        }
+        (Outlook::Clear, 0) => not_seen(leaks, &partly),
+        (Outlook::Clear, number) => growing(number, &partly),
     };
     let suspects = match carried_over {
         true => SuspectReport::default(),
@@ -173,8 +188,36 @@ fn report(trace: &TraceFigures<'_>, site: SiteFrame, leaks: &Leaks) -> LeakRepor
         sites: site,
         leaks: found.iter().map(row).collect(),
         suspects,
+        known_until_us: leaks.known_until,
+        reachable: leaks.by_cycles.as_ref().map(reachable).unwrap_or_default(),
         snapshot: None,
+        snapshots: None,
     }
+}
+
+/// What was not seen may hold a leak, or the end of what seems to be one.
+pub(super) fn partly(incomplete: Option<&str>) -> String {
+    incomplete.map_or_else(String::new, |why| format!(" in what was read, which is not all: {why}"))
+}
+
+/// The verdict if so many sites leak.
+pub(super) fn growing(sites: u64, partly: &str) -> String {
+    format!("{} growing{partly}", count(sites, "site keeps", "sites keep"))
+}
+
+/// The verdict if no site keeps growing, as far as is known.
+fn not_seen(leaks: &Leaks, partly: &str) -> String {
+    let until = short_duration(leaks.known_until as f64);
+    let judged = leaks.suspects.sites.iter().filter_map(|suspect| suspect.judged.as_ref());
+    let was = judged.filter(|judged| judged.judgement.verdict == Verdict::WasGrowing).count();
+    if was == 0 {
+        return format!("no site seen growing up to {until}{partly}");
+    }
+    format!(
+        "{} growing up to {until}{partly}; what is reachable since then is not known: take a snapshot, \
+         or trace a longer run",
+        count(was as u64, "site was", "sites were")
+    )
 }
 
 /// The verdict on a trace, or on the selected blocks of one, that cannot show leaks.
@@ -195,7 +238,7 @@ fn undecided(trace: &TraceFigures<'_>, outlook: Outlook) -> String {
             rarely to tell a leak from garbage that waits; take a filter away, or trace a longer run"
             .to_owned(),
         (Outlook::RarelyCollected, false, _) => "old blocks were collected too rarely to tell a \
-            leak from garbage that waits; trace a longer run"
+            leak from garbage that waits; take a snapshot, or trace a longer run"
             .to_owned(),
         (Outlook::TooShort | Outlook::Clear, ..) => {
             "the trace is too short; trace a longer run".to_owned()
@@ -210,7 +253,13 @@ fn suspects(found: &Suspects, outlook: Outlook) -> SuspectReport {
         growth: suspect.growth.into(),
         live: suspect.live.into(),
         allocated: suspect.allocated.into(),
-        undecided: why_undecided(suspect, found.since, outlook),
+        undecided: match &suspect.judged {
+            Some(judged) => JudgedFigures::of(judged).sentence(),
+            None => why_undecided(suspect, found.since, outlook),
+        },
+        judged: suspect.judged.as_ref().map(JudgedFigures::of),
+        keeper: None,
+        between: None,
         held: None,
     };
     SuspectReport {
@@ -257,6 +306,9 @@ fn row(leak: &Leak) -> LeakRow {
             live_from_before: leak.older.into(),
             oldest_before_us: leak.oldest,
         }),
+        judged: leak.judged.as_ref().map(JudgedFigures::of),
+        keeper: None,
+        between: None,
         held: None,
     }
 }

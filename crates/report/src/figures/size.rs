@@ -29,6 +29,13 @@ impl From<Estimate> for Size {
 }
 
 impl Size {
+    /// The size of so many.
+    pub(crate) fn times(self, times: f64) -> Size {
+        let Size { bytes, error, low, high } = self;
+        let error = error.map(|error| error * times);
+        Size { bytes: bytes * times, error, low: low * times, high: high * times }
+    }
+
     /// The standard error as a share of the size, if it is known.
     pub fn relative(&self) -> Option<f64> {
         let relative = |error| if self.bytes > 0.0 { error / self.bytes } else { 0.0 };

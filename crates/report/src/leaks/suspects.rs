@@ -6,7 +6,7 @@
 
 use heaptap_trace::LocationTable;
 
-use super::{Evidence, History, live_of, sum};
+use super::{Evidence, History, JudgedSite, live_of, sum};
 use crate::aggregate::{Aggregate, Metric};
 use crate::callers::SiteNumbers;
 use crate::estimate::{Estimate, Sampled, Z95};
@@ -29,6 +29,8 @@ pub struct Suspect {
     pub growth: Estimate,
     /// What it allocated in all.
     pub allocated: Estimate,
+    /// The verdict by the collector's cycles, if they are known.
+    pub judged: Option<JudgedSite>,
 }
 
 /// The sites that grew most.
@@ -96,6 +98,12 @@ impl Aggregate {
             high: bytes + Z95 * error,
         };
         let allocated = self.estimate(Metric::Allocated, evidence.allocated);
-        Some(Suspect { site: site.clone(), live: live(all), growth, allocated })
+        Some(Suspect {
+            site: site.clone(),
+            live: live(evidence.at_end()),
+            growth,
+            allocated,
+            judged: None,
+        })
     }
 }

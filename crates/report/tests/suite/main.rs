@@ -10,6 +10,7 @@ mod figures;
 mod fragments;
 mod growing;
 mod leaks;
+mod leaks_by_cycles;
 mod made;
 mod own_code;
 mod past;

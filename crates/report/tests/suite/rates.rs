@@ -95,8 +95,8 @@ impl MixedProgram {
     }
 }
 
-/// What is gathered from such a trace.
-fn gathered_mixed(
+/// What is gathered from a trace and the rate of each block in it.
+pub(crate) fn gathered_mixed(
     trace: &(Vec<u8>, Vec<f64>),
     options: Options,
 ) -> (Aggregate, BlockTable, LocationTable) {

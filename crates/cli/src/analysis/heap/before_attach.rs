@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use heaptap_graph::{HeapAnalysis, HolderId};
+use heaptap_graph::{HeapAnalysis, HolderId, RetainingHolders};
 use heaptap_heap::MetaKey;
 use heaptap_report::figures::BeforeAttach;
 use heaptap_report::figures::heap::titles::Titles;
 use heaptap_trace::TraceInfo;
 
 use super::load::{load_graph, too_big};
-use super::tracked::RetainingHolders;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::notices::say;

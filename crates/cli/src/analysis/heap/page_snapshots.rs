@@ -126,11 +126,16 @@ fn join(snapshot: &mut PageSnapshot, analysis: &HeapAnalysis, trace: &Path, site
 
 /// When a snapshot was taken. One that cannot be read comes first; loading it says why.
 fn taken(path: &Path) -> Option<u64> {
+    number_of(path, MetaKey::TIME)
+}
+
+/// A number that a snapshot says of itself.
+pub(crate) fn number_of(path: &Path, wanted: MetaKey) -> Option<u64> {
     let input = Input::open(path).ok()?.quietly();
     let mut reader = Reader::new(input.snapshot_bytes()).ok()?;
     while let Some(item) = reader.next_item().ok()? {
         match item {
-            Item::Meta { key: MetaKey::TIME, value } => {
+            Item::Meta { key, value } if key == wanted => {
                 return std::str::from_utf8(value).ok()?.parse().ok();
             }
             // What a snapshot is about comes before its blocks.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use heaptap_graph::HeapAnalysis;
+use heaptap_graph::{HeapAnalysis, RetainingHolders};
 use heaptap_report::figures::Size;
 use heaptap_report::figures::heap::growth::Change;
 use heaptap_report::figures::heap::sites::{SiteGrowthRow, SiteGrowthTable};
@@ -14,7 +14,7 @@ use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{Options, Scale};
 
 use super::sites::trace_of;
-use super::tracked::{RetainingHolders, TrackedBlocks};
+use super::tracked::TrackedBlocks;
 use crate::exit_status::Failure;
 
 /// A snapshot, its file, and its trace if it was named.

@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heaptap_graph::{DominatorTree, HeapAnalysis, HolderId, Node};
+use heaptap_graph::{DominatorTree, HeapAnalysis, HolderId, Node, RetainingHolders};
 use heaptap_heap::MetaKey;
 use heaptap_report::figures::heap::sites::{SiteFigures, SiteRow};
 use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{Options, Scale};
 
-use super::tracked::{RetainingHolders, TrackedBlocks, part_in, taken_without_trace};
+use super::tracked::{TrackedBlocks, part_in, taken_without_trace};
 use crate::exit_status::Failure;
 use crate::io::series_files::directory_of;
 

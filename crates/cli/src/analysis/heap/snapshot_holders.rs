@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use heaptap_graph::{HeapAnalysis, HolderId};
+use heaptap_graph::{HeapAnalysis, HolderId, RetainingHolders};
 use heaptap_heap::MetaKey;
 use heaptap_report::figures::SnapshotHolders;
 use heaptap_report::figures::heap::titles::Titles;
@@ -13,9 +13,10 @@ use heaptap_report::rows::{Grouping, Sites};
 use heaptap_report::{Frame, Options};
 
 use super::load::{load_with_types, say_types};
-use super::tracked::{RetainingHolders, TrackedBlocks, part_of_snapshot, taken_without_trace};
+use super::tracked::{TrackedBlocks, part_of_snapshot, taken_without_trace};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
+use crate::io::input::Input;
 use crate::io::trace_files::{InputFile, expand, shown};
 
 /// Who holds it
@@ -49,17 +50,43 @@ impl HolderOptions {
         };
         let (analysis, types) = load_with_types(snapshot, &self.types)?;
         say_types(snapshot, &types);
-        let files = expand(files)?;
-        let trace = part_of_snapshot(&analysis, &files).map_or_else(|| one_trace(&files), Ok)?;
-        let Some(own) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
-            return Err(taken_without_trace(snapshot));
-        };
-        let own = shown(Path::new(&*String::from_utf8_lossy(own)));
-        let remedy =
-            format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
-        let tracked = TrackedBlocks::read(&analysis, &trace, options, &remedy)?;
+        let tracked = tracked_in(&analysis, snapshot, &expand(files)?, options)?;
         Ok(Some(holders(&analysis, &shown(snapshot), &tracked, rows)))
     }
+}
+
+/// The blocks of a snapshot that the one of these traces tracks which was being written when it was taken.
+pub(super) fn tracked_in(
+    analysis: &HeapAnalysis,
+    snapshot: &Path,
+    files: &[InputFile],
+    options: Options,
+) -> Result<TrackedBlocks, Failure> {
+    let trace = part_of_snapshot(analysis, files).map_or_else(|| one_trace(files), Ok)?;
+    let Some(own) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
+        return Err(taken_before(analysis, snapshot, &trace)
+            .unwrap_or_else(|| taken_without_trace(snapshot)));
+    };
+    let own = shown(Path::new(&*String::from_utf8_lossy(own)));
+    let remedy = format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
+    TrackedBlocks::read(analysis, &trace, options, &remedy)
+}
+
+/// The failure for a snapshot of the process that was taken before its trace began.
+fn taken_before(analysis: &HeapAnalysis, snapshot: &Path, trace: &Path) -> Option<Failure> {
+    let events = Input::open(trace).ok()?.in_file_order().ok()?;
+    let (info, facts) = (events.info(), analysis.graph.facts());
+    let taken = facts.number(MetaKey::TIME)? / 1000;
+    let is_before = facts.number(MetaKey::PID) == Some(info.pid) && taken <= info.start_time;
+    is_before.then(|| {
+        Failure::Trouble(format!(
+            "{}: was taken before the trace {} began, so none of its blocks is in it; take one while the \
+             program is traced: `heaptap snapshot {}`",
+            shown(snapshot),
+            shown(trace),
+            info.pid
+        ))
+    })
 }
 
 /// The trace, if it is one that can be read twice.

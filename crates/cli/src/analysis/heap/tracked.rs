@@ -5,12 +5,15 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use heaptap_graph::{DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderTree, Node};
+use heaptap_graph::{HeapAnalysis, HeapGraph};
 use heaptap_heap::MetaKey;
 use heaptap_report::figures::units::count;
 use heaptap_report::{Aggregator, EventResolver, Frame, Options, Scale};
-use heaptap_trace::{Allocation, Event, EventKind, EventSource, LocationTable, Source, TraceInfo};
+use heaptap_trace::{
+    Allocation, Code, Event, EventKind, EventSource, LocationTable, Source, TraceInfo,
+};
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -37,6 +40,36 @@ pub(crate) struct TrackedBlock {
     pub(crate) samples: u64,
     /// When it was allocated, in microseconds since the Unix epoch.
     pub(crate) time: u64,
+    /// Its stack's number in [`TrackedBlocks::stacks`], if these were asked for.
+    pub(crate) stack: Option<u32>,
+}
+
+/// The inner ends of stacks, each once.
+#[derive(Default)]
+pub(crate) struct InnerStacks {
+    numbers: HashMap<Rc<[Code]>, u32>,
+    stacks: Vec<Rc<[Code]>>,
+}
+
+impl InnerStacks {
+    /// The most frames of a stack that are kept.
+    const MOST_FRAMES: usize = 32;
+
+    /// The frames of a stack, the outermost that is kept first.
+    pub(crate) fn get(&self, number: u32) -> &[Code] {
+        self.stacks.get(number as usize).map_or(&[], |frames| frames)
+    }
+
+    fn number(&mut self, frames: &[Code]) -> u32 {
+        let inner = &frames[frames.len().saturating_sub(Self::MOST_FRAMES)..];
+        if let Some(&number) = self.numbers.get(inner) {
+            return number;
+        }
+        let (number, inner) = (self.stacks.len() as u32, Rc::from(inner));
+        self.stacks.push(Rc::clone(&inner));
+        self.numbers.insert(inner, number);
+        number
+    }
 }
 
 /// The blocks that a snapshot and its trace both have.
@@ -44,9 +77,18 @@ pub(crate) struct TrackedBlocks {
     /// The name of the trace.
     pub(crate) trace: String,
     pub(crate) blocks: Vec<TrackedBlock>,
+    /// Empty unless they were asked for.
+    pub(crate) stacks: InnerStacks,
     /// The rate at which all of these were sampled.
     rate: f64,
     events: Box<dyn EventSource>,
+}
+
+/// What is read of each block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Frame,
+    Stack,
 }
 
 impl TrackedBlocks {
@@ -55,12 +97,31 @@ impl TrackedBlocks {
     pub(crate) fn read(
         analysis: &HeapAnalysis,
         trace: &Path,
+        options: Options,
+        remedy: &str,
+    ) -> Result<TrackedBlocks, Failure> {
+        TrackedBlocks::read_detail(analysis, trace, options, remedy, Detail::Frame)
+    }
+
+    /// The same of all blocks, with their stacks.
+    pub(crate) fn read_stacks(
+        analysis: &HeapAnalysis,
+        trace: &Path,
+        remedy: &str,
+    ) -> Result<TrackedBlocks, Failure> {
+        TrackedBlocks::read_detail(analysis, trace, Options::default(), remedy, Detail::Stack)
+    }
+
+    fn read_detail(
+        analysis: &HeapAnalysis,
+        trace: &Path,
         mut options: Options,
         remedy: &str,
+        detail: Detail,
     ) -> Result<TrackedBlocks, Failure> {
         if let Some(parts) = kept_parts(analysis, trace) {
             check_complete(analysis)?;
-            return TrackedBlocks::of_series(analysis, &parts, options);
+            return TrackedBlocks::of_series(analysis, &parts, options, detail);
         }
         let input = Input::open(trace)?;
         let refuse = |why: &str| other_trace(input.name(), why, remedy);
@@ -72,7 +133,7 @@ impl TrackedBlocks {
             events = input.in_file_order()?;
         }
         let rate = events.info().sample_rate;
-        let mut search = Search::new(analysis, events.info(), options);
+        let mut search = Search::new(analysis, events.info(), options, detail);
         input.each_event(&mut *events, |event, table| {
             search.event(event, table, rate);
             Ok(())
@@ -81,8 +142,8 @@ impl TrackedBlocks {
         if search.has_other_sizes() {
             return Err(refuse("its blocks have other sizes"));
         }
-        let blocks = search.at_rate(rate);
-        Ok(TrackedBlocks { trace: input.name().to_owned(), blocks, rate, events })
+        let (blocks, stacks) = search.at_rate(rate);
+        Ok(TrackedBlocks { trace: input.name().to_owned(), blocks, stacks, rate, events })
     }
 
     /// The same where the trace was a part of a series: a block may have been allocated in an earlier
@@ -91,6 +152,7 @@ impl TrackedBlocks {
         analysis: &HeapAnalysis,
         parts: &[InputFile],
         mut options: Options,
+        detail: Detail,
     ) -> Result<TrackedBlocks, Failure> {
         let traces = TraceSet::survey(parts)?;
         let name = shown(parts.last().map_or(Path::new(""), |part| &part.path));
@@ -98,7 +160,7 @@ impl TrackedBlocks {
         if !span.is_all() {
             options.lifespans = Some(traces.lifespans(span, &name)?);
         }
-        let mut search = Search::new(analysis, traces.info(), options);
+        let mut search = Search::new(analysis, traces.info(), options, detail);
         let merged = traces.each_event(|event, table, rate| {
             search.event(event, table, rate);
             Ok(())
@@ -113,8 +175,8 @@ impl TrackedBlocks {
             ));
         }
         let rate = search.lowest_rate().unwrap_or(traces.info().sample_rate);
-        let blocks = search.at_rate(rate);
-        Ok(TrackedBlocks { trace: name, blocks, rate, events: Box::new(merged) })
+        let (blocks, stacks) = search.at_rate(rate);
+        Ok(TrackedBlocks { trace: name, blocks, stacks, rate, events: Box::new(merged) })
     }
 
     pub(crate) fn info(&self) -> &TraceInfo {
@@ -140,16 +202,23 @@ struct Search<'a> {
     wanted: HashMap<u64, u32>,
     /// Each with the rate at which it was sampled.
     blocks: Vec<(TrackedBlock, f64)>,
+    stacks: Option<InnerStacks>,
     found: u64,
     of_other_sizes: u64,
 }
 
 impl<'a> Search<'a> {
-    fn new(analysis: &'a HeapAnalysis, info: &TraceInfo, options: Options) -> Search<'a> {
+    fn new(
+        analysis: &'a HeapAnalysis,
+        info: &TraceInfo,
+        options: Options,
+        detail: Detail,
+    ) -> Search<'a> {
         let (resolver, _) = Aggregator::new(info, options).split();
         let wanted = analysis.graph.tracked().iter().map(|&(block, id)| (id, block)).collect();
         let (blocks, graph) = (Vec::new(), &analysis.graph);
-        Search { graph, resolver, wanted, blocks, found: 0, of_other_sizes: 0 }
+        let stacks = (detail == Detail::Stack).then(InnerStacks::default);
+        Search { graph, resolver, wanted, blocks, stacks, found: 0, of_other_sizes: 0 }
     }
 
     fn event(&mut self, event: &Event<'_>, table: &LocationTable, rate: f64) {
@@ -162,7 +231,9 @@ impl<'a> Search<'a> {
             let _ = self.resolver.make_room(event);
             let resolved = self.resolver.resolve(event, table);
             let (id, samples, time) = (allocation.id, allocation.samples, event.time);
-            let one = |frame| (TrackedBlock { block, id, frame, samples, time }, rate);
+            let frames = allocation.backtrace.frames;
+            let stack = self.stacks.as_mut().map(|stacks| stacks.number(frames));
+            let one = |frame| (TrackedBlock { block, id, frame, samples, time, stack }, rate);
             self.blocks.extend(self.resolver.row_frame(&resolved).map(one));
         }
     }
@@ -178,7 +249,7 @@ impl<'a> Search<'a> {
 
     /// The blocks as if all had been sampled at this rate, which is the lowest: of others, samples are
     /// kept with the same probability, and always the same ones.
-    fn at_rate(self, rate: f64) -> Vec<TrackedBlock> {
+    fn at_rate(self, rate: f64) -> (Vec<TrackedBlock>, InnerStacks) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut blocks = Vec::with_capacity(self.blocks.len());
         for (mut block, own) in self.blocks {
@@ -189,7 +260,7 @@ impl<'a> Search<'a> {
                 blocks.push(block);
             }
         }
-        blocks
+        (blocks, self.stacks.unwrap_or_default())
     }
 }
 
@@ -272,32 +343,4 @@ pub(crate) fn taken_without_trace(snapshot: &Path) -> Failure {
          `heaptap run --snapshot exit -o trace.ctf -- PROGRAM` writes both",
         snapshot.display()
     ))
-}
-
-/// For each block, the lowest holder that retains it.
-pub(crate) struct RetainingHolders<'a> {
-    dominators: &'a DominatorTree,
-    /// By position in the tree.
-    holders: Vec<HolderId>,
-}
-
-impl<'a> RetainingHolders<'a> {
-    pub(crate) fn new(dominators: &'a DominatorTree) -> RetainingHolders<'a> {
-        let mut holders: Vec<HolderId> = Vec::with_capacity(dominators.len());
-        for position in 0..dominators.len() as u32 {
-            let above = || holders.get(dominators.dominator(position) as usize).copied();
-            // A dominator comes first.
-            holders.push(match dominators.node(position) {
-                Node::Holder(holder) => holder,
-                Node::Block(_) => above().unwrap_or(HolderTree::PROGRAM),
-            });
-        }
-        RetainingHolders { dominators, holders }
-    }
-
-    /// The holder of a block; `None` if the block is garbage.
-    pub(crate) fn of(&self, block: u32) -> Option<HolderId> {
-        let position = self.dominators.position(Node::Block(block))?;
-        self.holders.get(position as usize).copied()
-    }
 }

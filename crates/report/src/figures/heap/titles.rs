@@ -87,6 +87,15 @@ impl<'a> Titles<'a> {
         }
     }
 
+    /// The OCaml type of a variable, if it has got one as a part of its name.
+    pub fn type_of(&self, holder: HolderId) -> Option<String> {
+        let HolderName::Variable { module, field } = self.analysis.holders.name(holder) else {
+            return None;
+        };
+        let name = self.analysis.graph.given_names().variable(module, field)?;
+        name.split_once(" : ").map(|(_, type_name)| escaped(type_name))
+    }
+
     /// Blocks of a kind.
     pub fn kind(&self, kind: KindId) -> String {
         let kind = self.analysis.kinds.kind(kind);

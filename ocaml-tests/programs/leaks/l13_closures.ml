@@ -1,0 +1,16 @@
+let t0 = Unix.gettimeofday ()
+let now () = Unix.gettimeofday () -. t0
+let scratch i = String.concat "," (List.init 30 (fun j -> string_of_int (i + j)))
+(* sessions: what every server has, blocks that live for some seconds *)
+let ring = Array.make 4000 ""
+let serve rate f =
+  let d = try float_of_string Sys.argv.(1) with _ -> 60. in
+  let i = ref 0 in
+  while now () < d do
+    while float !i < rate *. now () do
+      incr i; let s = scratch !i in if !i mod 4 = 0 then ring.(!i / 4 mod 4000) <- s; f !i done;
+    Unix.sleepf 0.005
+  done
+(* LEAK 0.3 MB/s: callbacks that are registered and never removed *)
+let listeners : (int -> int) list ref = ref []
+let () = serve 1000. (fun i -> let data = Bytes.create 250 in listeners := (fun k -> k + Bytes.length data + i) :: !listeners)
