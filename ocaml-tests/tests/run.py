@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 import scenarios  # noqa: E402
 from bench import Bench  # noqa: E402
 import exact, estimates, intervals, leaks, stacks, loading, endings, others, labels, tool, wrappers, forks  # noqa: E402, E401, F401
-import probes, sidecars, pressure, variants, linked, late, commands, sessions, attach, snapshots, snapshot_failures, moments, heap, heap_graph, heap_types, heap_names, bytecode_heaps, following, live, series, recorder, budget, strangers  # noqa: E402, E401, F401
+import probes, sidecars, pressure, variants, linked, late, commands, sessions, attach, snapshots, snapshot_failures, moments, heap, heap_graph, heap_types, heap_names, bytecode_heaps, following, live, series, recorder, budget, strangers, doctor  # noqa: E402, E401, F401
 
 if __name__ == "__main__":
     sys.exit(scenarios.run("ocaml-tests", scenarios.parser(__doc__).parse_args(), Bench))

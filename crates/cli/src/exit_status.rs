@@ -5,8 +5,8 @@
 //! | 0 | the trace is sound; at most its tail was cut off |
 //! | 1 | the trace is defective; what could be read of it was used |
 //! | 2 | a wrong call, a file that is no trace, or one that could not be read or written |
-//! | 3 | `diff --fail-over` alone: it grew by more than the limit |
-//! | 4 | `diff --fail-over` alone: a trace is incomplete, so that nothing is said about growth |
+//! | 3 | `diff --fail-over`: it grew by more than the limit; `doctor`: something is wrong |
+//! | 4 | `diff --fail-over`: a trace is incomplete, so that nothing is said about growth; `doctor`: it cannot be told |
 //! | 126, 127 | `run` alone: the program cannot be executed, or was not found |
 //!
 //! A trace is defective for every verb alike: if packets are damaged or missing, or if
@@ -54,7 +54,9 @@ pub(crate) enum Verdict {
     Defective,
     /// It grew by more than was allowed.
     OverLimit,
-    /// Whether it grew by more cannot be said: a trace is incomplete.
+    /// Something is wrong with the program.
+    Found,
+    /// Whether it grew by more, or whether something is wrong, cannot be said.
     Undecided,
     /// One of several traces could not be read, and is left out.
     LeftOut,
@@ -109,7 +111,7 @@ pub(crate) fn exit_code(result: &VerbResult) -> ExitCode {
         Ok(Verdict::Sound) | Err(Failure::PipeClosed) => ExitCode::SUCCESS,
         Ok(Verdict::Defective) | Err(Failure::Defective(_)) => ExitCode::from(1),
         Ok(Verdict::LeftOut) | Err(Failure::Trouble(_)) => ExitCode::from(2),
-        Ok(Verdict::OverLimit) => ExitCode::from(3),
+        Ok(Verdict::OverLimit | Verdict::Found) => ExitCode::from(3),
         Ok(Verdict::Undecided) => ExitCode::from(4),
         Err(Failure::NotStarted { status, .. }) => ExitCode::from(*status),
     }

@@ -58,7 +58,7 @@ impl Process {
     }
 
     /// Its effective user.
-    pub(crate) fn user(self) -> Option<u32> {
+    pub fn user(self) -> Option<u32> {
         fs::metadata(self.file("")).ok().map(|found| found.uid())
     }
 
@@ -68,7 +68,7 @@ impl Process {
     }
 
     /// When it began, in microseconds since the epoch.
-    pub(crate) fn began_us(self) -> Option<u64> {
+    pub fn began_us(self) -> Option<u64> {
         let stat = fs::read_to_string("/proc/stat").ok()?;
         let booted = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
         let seconds: u64 = booted.trim().parse().ok()?;

@@ -12,7 +12,7 @@ use heaptap_report::figures::heap::types::{TypeFiles, TypePlace};
 use crate::exit_status::Failure;
 
 /// Where types come from.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TypeOptions {
     /// Where the OCaml types of blocks come from: `auto` looks for the program's .cmt and .cmi files where
     /// it was built, `none` leaves blocks without names, and a directory is searched with all directories

@@ -5,8 +5,9 @@
 //! a trace while it is written, [`sidecar`] reads the file beside it, which is at [`sidecar_path`], and [`live_sidecar`] as it grows; [`live_target`] finds the
 //! trace that a process writes.
 //!
-//! [`running`] sends commands to a program, [`trace_options`] are those of a trace that it is asked for. From trace to trace: [`rewrite`]. [`library`] finds what is loaded into a program, [`executable`] says whether it can be.
+//! [`running`] sends commands to a program, [`attaching`] has one take commands that was not started for it, [`trace_options`] are those of a trace that it is asked for. From trace to trace: [`rewrite`]. [`library`] finds what is loaded into a program, [`executable`] says whether it can be.
 
+pub(crate) mod attaching;
 mod decompressed;
 pub(crate) mod executable;
 pub(crate) mod input;

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
+use heaptap_report::diagnosis::SourceLines;
 use serde::Serialize;
 
 use crate::exit_status::Failure;
@@ -20,6 +21,7 @@ const MOST_BYTES: u64 = 4 << 20;
 const MOST_TOGETHER: usize = 32 << 20;
 
 /// Directories in which source files are looked for.
+#[derive(Clone, Default)]
 pub(crate) struct SourceRoots(Vec<PathBuf>);
 
 /// The text of a file. The field names are those of the JSON.
@@ -73,6 +75,19 @@ impl SourceRoots {
             read_text(&path).map_err(|problem| format!("{}: {problem}", escape::path(&path)))?;
         let lines = text.lines().map(str::to_owned).collect();
         Ok(SourceText { file: file.to_owned(), lines })
+    }
+
+    /// The lines around one, if the file is found.
+    pub(crate) fn around(&self, file: &str, line: u32) -> Option<SourceLines> {
+        const AROUND: u32 = 3;
+        const MOST_CHARACTERS: usize = 200;
+        let path = self.find(file).ok().filter(|_| line > 0)?;
+        let text = read_text(&path).ok()?;
+        let first = line.saturating_sub(AROUND).max(1);
+        let lines = text.lines().skip(first as usize - 1).take(2 * AROUND as usize + 1);
+        let lines: Vec<String> =
+            lines.map(|line| line.chars().take(MOST_CHARACTERS).collect()).collect();
+        (!lines.is_empty()).then_some(SourceLines { first, lines })
     }
 
     /// The lines of all these files, as far as they are there and fit, and how many are not.

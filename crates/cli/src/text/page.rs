@@ -72,6 +72,8 @@ pub(crate) struct PageContents<'a> {
     pub(crate) snapshots: Option<&'a [u8]>,
     /// What the programs say of themselves, one for each trace, as compressed JSON.
     pub(crate) sidecars: Option<&'a [u8]>,
+    /// What is wrong with the programs, one for each trace, as compressed JSON.
+    pub(crate) diagnoses: Option<&'a [u8]>,
 }
 
 /// The page.
@@ -82,7 +84,8 @@ pub(crate) fn page(config: &PageConfig, contents: &PageContents<'_>) -> String {
     let sources = contents.sources.map(|bytes| ("heaptap-sources".to_owned(), bytes));
     let snapshots = contents.snapshots.map(|bytes| ("heaptap-snapshots".to_owned(), bytes));
     let sidecars = contents.sidecars.map(|bytes| ("heaptap-probes".to_owned(), bytes));
-    for (id, bytes) in named.chain(sources).chain(snapshots).chain(sidecars) {
+    let diagnoses = contents.diagnoses.map(|bytes| ("heaptap-diagnoses".to_owned(), bytes));
+    for (id, bytes) in named.chain(sources).chain(snapshots).chain(sidecars).chain(diagnoses) {
         // Writing to a string does not fail.
         let _ = writeln!(data, "{}", binary(&id, &STANDARD.encode(bytes)));
     }
@@ -156,11 +159,13 @@ mod tests {
             sources: Some(b"source"),
             snapshots: Some(b"heap"),
             sidecars: Some(b"probes"),
+            diagnoses: Some(b"wrong"),
         };
         let filled = page(&config, &contents);
         assert_eq!(filled.matches("id=\"heaptap-sources\">c291cmNl</script>").count(), 1);
         assert_eq!(filled.matches("id=\"heaptap-snapshots\">aGVhcA==</script>").count(), 1);
         assert_eq!(filled.matches("id=\"heaptap-probes\">cHJvYmVz</script>").count(), 1);
+        assert_eq!(filled.matches("id=\"heaptap-diagnoses\">d3Jvbmc=</script>").count(), 1);
         assert!(!filled.contains("<script>alert"), "{filled}");
         let trace = "id=\"heaptap-trace-0\">dHJhY2U=</script>";
         assert_eq!(filled.matches(trace).count(), 1);

@@ -196,12 +196,10 @@ fn summary(
 ) -> String {
     let losses = reader.losses();
     let state = match verdict {
-        Verdict::Defective | Verdict::OverLimit | Verdict::Undecided | Verdict::LeftOut => {
-            "defective"
-        }
         Verdict::Sound if losses.truncated.is_some() => "sound, but cut off at its end",
         Verdict::Sound if losses.cut_short.is_some() => "sound, but cut short",
         Verdict::Sound => "sound",
+        _ => "defective",
     };
     let mut text = format!("{}\n", wrap_whole(&format!("{name}: {state}"), 0, width));
     let totals = reader.totals();

@@ -9,6 +9,7 @@ mod attach;
 mod check;
 mod completions;
 mod diff;
+mod doctor;
 mod dump;
 mod export;
 mod flush;
@@ -59,6 +60,7 @@ macro_rules! verbs {
 verbs! {
     run::Run,
     attach::Attach,
+    doctor::Doctor,
     top::Top,
     ps::Ps,
     start::Start,

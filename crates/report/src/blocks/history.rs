@@ -49,7 +49,13 @@ impl BlockTable {
                 live[point(row.death)][series as usize] -= weight as i64;
             }
             if row.death == NEVER || row.ended {
-                survivors.push(Survivor { birth: row.birth, before: 0, series, sampled });
+                survivors.push(Survivor {
+                    birth: row.birth,
+                    before: 0,
+                    dead: None,
+                    series,
+                    sampled,
+                });
             }
         }
         self.sweep(selected, &mut growth);

@@ -1,14 +1,8 @@
 //! `heaptap attach`: traces a program that was not started for it.
 //!
-//! - `listening`: has the program take commands: loads the library into it, unless it is there.
-//! - `place`: where the trace goes, also in a container.
-//! - `watch`: waits until the trace is to end, and ends it; `interruption`: Ctrl-C; `words`: messages.
+//! `watch` waits until the trace is to end, and ends it.
 
-mod interruption;
-mod listening;
-mod place;
 mod watch;
-mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,16 +13,14 @@ use heaptap_control::{Command, SnapshotRequest, StartRequest, Started, Taken};
 use heaptap_report::figures::units::{bytes, count, short_duration};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
+use crate::io::attaching::interruption::Interruption;
+use crate::io::attaching::place::{self, Place};
+use crate::io::attaching::{GRACE, listening};
 use crate::io::notices::say;
 use crate::io::running;
 use crate::io::trace_options::TraceOptions;
 
-use interruption::Interruption;
-use place::Place;
 use watch::Watch;
-
-/// A trace that is given a time ends by itself so much later: then nobody has ended it.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Trace a program that runs already, and was not started for it
 ///

@@ -8,10 +8,10 @@ use heaptap_client::{AskError, Process};
 use heaptap_control::{Command, Started, Status, StopRequest, Stopped};
 use heaptap_report::figures::units::{bytes, count};
 
-use super::interruption::Interruption;
-use super::place::Place;
-use super::words::of_process;
 use crate::exit_status::{Failure, VerbResult, Verdict};
+use crate::io::attaching::interruption::Interruption;
+use crate::io::attaching::place::Place;
+use crate::io::attaching::words::of_process;
 use crate::io::notices::say;
 use crate::io::output::print;
 use crate::io::running;

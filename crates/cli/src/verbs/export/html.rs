@@ -9,6 +9,7 @@ use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed};
 use crate::analysis::filters::Filters;
 use crate::analysis::heap::page_snapshots::{self, PageFiles};
 use crate::analysis::ocaml_types::TypeOptions;
+use crate::analysis::page_diagnosis::{DiagnosedFiles, DiagnosisOptions};
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::live_sidecar::LiveSidecar;
 use crate::io::notices::say;
@@ -62,11 +63,13 @@ impl HtmlExport<'_> {
         let sources = self.source_text(&traces);
         let heaps = self.snapshots()?;
         let sidecars = self.sidecars();
+        let diagnoses = self.diagnoses();
         let contents = PageContents {
             traces: &gzips,
             sources: sources.as_deref(),
             snapshots: heaps.as_ref().map(|heaps| heaps.gzip.as_slice()),
             sidecars: sidecars.as_deref(),
+            diagnoses: diagnoses.as_deref(),
         };
         let page = page(&config, &contents);
         let name = out.name().to_owned();
@@ -92,6 +95,19 @@ impl HtmlExport<'_> {
             json::put(&mut text, &documents);
             compressed(&text, Compression::default())
         })
+    }
+
+    /// What `heaptap doctor` says of each trace, compressed. A page of selected blocks has none: it would be about others.
+    fn diagnoses(&self) -> Option<Vec<u8>> {
+        if !self.filters.is_all() {
+            return None;
+        }
+        let options = DiagnosisOptions { types: self.types.clone(), sources: self.sources.clone() };
+        let made = |files: DiagnosedFiles| files.for_page(&options, false);
+        let all: Vec<_> = DiagnosedFiles::of_page(&self.files).into_iter().map(made).collect();
+        let mut text = Vec::new();
+        json::put(&mut text, &all);
+        Some(compressed(&text, Compression::default()))
     }
 
     /// The heap snapshots, compressed, if there are any. Reports those that cannot be shown.

@@ -5,7 +5,7 @@
 //! - [`traces`] and [`snapshots`]: read in the background; [`reading`]: how far that is, and what there
 //!   is of a trace; [`live`]: traces that are tailed; [`exact`]: read again, for exact figures;
 //!   [`available`]: what a request gets of these.
-//! - [`sidecars`]: what programs say of themselves. [`browser`] opens the page, [`token_file`] keeps
+//! - [`diagnoses`]: what `heaptap doctor` says of each trace. [`sidecars`]: what programs say of themselves. [`browser`] opens the page, [`token_file`] keeps
 //!   the token for the next server.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
@@ -15,6 +15,7 @@
 mod access;
 mod available;
 mod browser;
+mod diagnoses;
 mod exact;
 mod go_profiles;
 mod http;
@@ -41,6 +42,7 @@ use signal_hook::iterator::Signals;
 use crate::analysis::archive::{Compression, Packing, PageSize};
 use crate::analysis::heap::page_snapshots::PageFiles;
 use crate::analysis::ocaml_types::TypeOptions;
+use crate::analysis::page_diagnosis::DiagnosisOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::live_target::LiveTarget;
@@ -53,6 +55,7 @@ use crate::text::escape::Escaped;
 use crate::text::page::{PageConfig, PageContents, PageMode, page};
 
 use access::Access;
+use diagnoses::Diagnoses;
 use go_profiles::GoProfiles;
 use routes::Site;
 use sidecars::Sidecars;
@@ -79,7 +82,7 @@ const MOST_LIVE: usize = 8;
 /// A page that needs no server, for mailing: `heaptap export FILE --to html -o page.html`.
 ///
 /// Takes less than 600 MB of memory, whatever the traces, and for each of them the size
-/// of its page, 10 MB at most; each trace that is followed takes 500 MB more at most. If the page asks for exact figures of a trace with more
+/// of its page, 10 MB at most; each trace that is followed takes 500 MB more at most, and 500 MB while its diagnosis is made, one at a time. If the page asks for exact figures of a trace with more
 /// than a million blocks, it takes 500 MB more.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -158,6 +161,9 @@ impl Serve {
         let served = Self::served(files, live);
         let trace_files: Vec<PathBuf> = served.iter().map(|(path, ..)| path.clone()).collect();
         let sidecars = Sidecars::new(&trace_files);
+        let page_files = PageFiles { traces: trace_files.clone(), snapshots: snapshots.clone() };
+        let options = DiagnosisOptions { types: self.types.clone(), sources: sources.clone() };
+        let diagnoses = Arc::new(Diagnoses::new(&page_files, options));
         let packing = Packing {
             selection: Selection::default(),
             most_blocks: self.page_size.most_blocks(),
@@ -174,13 +180,14 @@ impl Serve {
         let access = Access::new(address, token);
         let (url, ticket_url) = (access.url(), access.ticket_url()?);
         let names: Vec<String> = traces.names().chain(snapshots.names()).collect();
-        let ending = read_until_signal(&traces, &snapshots)?;
+        let ending = read_until_signal(&traces, &snapshots, &diagnoses)?;
         let site = Site {
             access,
             page,
             traces,
             snapshots,
             sidecars,
+            diagnoses,
             sources,
             exact: Arc::default(),
             go: GoProfiles::default(),
@@ -295,6 +302,7 @@ fn check_files(files: &[PathBuf]) -> Result<(), Failure> {
 fn read_until_signal(
     traces: &Arc<Traces>,
     snapshots: &Arc<Snapshots>,
+    diagnoses: &Arc<Diagnoses>,
 ) -> Result<Receiver<VerbResult>, Failure> {
     let (end, ending) = channel();
     let mut signals = Signals::new([SIGINT, SIGTERM])
@@ -310,6 +318,7 @@ fn read_until_signal(
     })?;
     let failed = end.clone();
     let (traces, snapshots) = (Arc::clone(traces), Arc::clone(snapshots));
+    let diagnoses = Arc::clone(diagnoses);
     thread::spawn(move || {
         let (of_traces, of_snapshots) = (traces.read_all(), snapshots.read_all());
         // What can be shown is worth serving: it ends only if that is nothing.
@@ -325,6 +334,7 @@ fn read_until_signal(
         };
         // The receiver is there as long as the program runs.
         failure.into_iter().for_each(|failure| _ = failed.send(Err(failure)));
+        diagnoses.make_complete(&traces);
     });
     thread::spawn(move || {
         if signals.forever().next().is_some() {

@@ -1,10 +1,11 @@
-//! What the server answers: the page, the state of the traces, their archives, heap snapshots, exact
+//! What the server answers: the page, the state of the traces, their archives, heap snapshots, diagnoses, exact
 //! figures, the text of source files and profiles for `go tool pprof`.
 
 use std::sync::Arc;
 
 use super::access::Access;
 use super::available::{ReadyTrace, Unavailable};
+use super::diagnoses::Diagnoses;
 use super::exact::ExactReadings;
 use super::go_profiles::GoProfiles;
 use super::http::connections::Connection;
@@ -23,6 +24,7 @@ pub(super) struct Site {
     pub(super) traces: Arc<Traces>,
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) sidecars: Sidecars,
+    pub(super) diagnoses: Arc<Diagnoses>,
     pub(super) sources: SourceRoots,
     pub(super) exact: Arc<ExactReadings>,
     pub(super) go: GoProfiles,
@@ -75,6 +77,12 @@ impl Site {
                 let packed = number.and_then(|number| self.sidecars.packed(number));
                 let packed = packed.ok_or_else(|| Response::text(404, "there is no such trace"))?;
                 Ok(Response::new("application/octet-stream", packed.into()))
+            }
+            path if path.starts_with("/diagnosis/") => {
+                let number = path.strip_prefix("/diagnosis/").and_then(|text| text.parse().ok());
+                let latest = number.and_then(|number| self.diagnoses.latest(&self.traces, number));
+                let latest = latest.ok_or_else(|| Response::text(404, "there is no such trace"))?;
+                Ok(json_response(&*latest))
             }
             path => match path.strip_prefix("/trace/") {
                 Some(number) => {

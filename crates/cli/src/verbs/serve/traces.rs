@@ -63,6 +63,19 @@ impl ServedTrace {
         }
     }
 
+    pub(super) fn is_tailed(&self) -> bool {
+        self.target.is_some()
+    }
+
+    /// Whether the program runs whose trace is tailed. `None` until what was there first is read, and of other traces.
+    pub(super) fn program_runs(&self) -> Option<bool> {
+        match self.reading.phase() {
+            Phase::Live => Some(true),
+            Phase::Ended(_) => Some(false),
+            Phase::Reading | Phase::Complete | Phase::Failed(_) => None,
+        }
+    }
+
     fn has_failed(&self) -> bool {
         matches!(self.reading.phase(), Phase::Failed(_))
     }

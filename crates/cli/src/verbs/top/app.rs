@@ -6,6 +6,8 @@ use heaptap_report::figures::Figures;
 use heaptap_report::{Caller, Metric, Regex};
 
 use crate::exit_status::Failure;
+use crate::io::live_trace::LiveState;
+use crate::verbs::top::diagnosis::DiagnosisView;
 use crate::verbs::top::session::{LiveSize, Query, Session};
 use crate::verbs::top::sidecar::SidecarView;
 use crate::verbs::top::table::{Mark, Order, TableRow, rows};
@@ -20,6 +22,7 @@ pub(super) enum Screen {
     Callers,
     Probes,
     Log,
+    Diagnosis,
     Help,
 }
 
@@ -51,6 +54,8 @@ pub(super) struct App {
     pub(super) live_size: LiveSize,
     /// What the program says of itself.
     pub(super) sidecar: SidecarView,
+    /// What is wrong with its memory.
+    pub(super) diagnosis: DiagnosisView,
     /// The metric before `o`.
     pub(super) metric: Metric,
     /// The figures are not those that the view asks for. Keys only say so: what several of them ask
@@ -90,6 +95,7 @@ impl App {
             callers: Vec::new(),
             live_size: LiveSize::default(),
             sidecar: SidecarView::default(),
+            diagnosis: DiagnosisView::default(),
             metric,
             is_stale: true,
             is_mark_stale: false,
@@ -111,8 +117,10 @@ impl App {
             // Moments of another trace mean nothing in this one.
             (self.query.moment, self.mark) = (None, None);
             self.is_stale = true;
+            self.diagnosis.forget();
         }
         self.has_grown |= changed;
+        changed |= self.advance_diagnosis();
         if let Some(moment) = self.sidecar.due_stop(self.latest()) {
             self.stop_at(moment);
         }
@@ -142,6 +150,22 @@ impl App {
         let live = &self.session.live;
         let start = live.info().map(|info| info.start_time);
         self.sidecar.advance(start, (live.path(), live.file_start()), Instant::now() + time)
+    }
+
+    /// Has the diagnosis made while it is in view. Returns whether there is another one to draw.
+    fn advance_diagnosis(&mut self) -> bool {
+        let live = &self.session.live;
+        let is_running = live.state() != LiveState::Ended;
+        self.screen == Screen::Diagnosis && self.diagnosis.advance(live.path(), is_running)
+    }
+
+    /// Shows the diagnosis; if it is in view, another one.
+    pub(super) fn diagnose(&mut self) {
+        if self.screen == Screen::Diagnosis {
+            self.diagnosis.renew();
+        } else {
+            self.show(Screen::Diagnosis);
+        }
     }
 
     /// Computes what is shown.

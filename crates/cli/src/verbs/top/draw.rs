@@ -15,7 +15,7 @@ use crate::text::terminal::{fit, fit_path, in_ascii, is_ascii_locale, pad, width
 use crate::verbs::top::app::{App, Screen};
 use crate::verbs::top::chart::{ChartOf, cursor_column, strip};
 use crate::verbs::top::collector::time_line;
-use crate::verbs::top::probes::{Extent, log, probes};
+use crate::verbs::top::probes::{Extent, log, probes, scrolled};
 use crate::verbs::top::table::TableRow;
 
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -64,6 +64,7 @@ fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
             draw(&mut app.sidecar, app.query.moment, extent)
         }
         Screen::Callers => callers(app, columns, room),
+        Screen::Diagnosis => diagnosis(app, columns, room),
         Screen::Help => help(app.scrolled, columns, room),
     };
     body.resize(room, Line::default());
@@ -301,11 +302,19 @@ fn branch(
     }
 }
 
+/// What is wrong with the program's memory.
+fn diagnosis(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
+    let (title, lines) = app.diagnosis.lines(columns);
+    app.scrolled = app.scrolled.min((lines.len() + 1).saturating_sub(room));
+    scrolled(title, lines, Extent { columns, lines: room, scrolled: app.scrolled })
+}
+
 /// Every key and what it does.
-const KEYS: [(&str, &str); 17] = [
+const KEYS: [(&str, &str); 18] = [
     ("Tab, 1 to 5", "the screens: sites, time line, callers, probes, log"),
     ("↑ ↓ PgUp PgDn", "select a row, or scroll"),
     ("Enter", "the callers of the selected site"),
+    ("v", "the verdict on the program's memory, by what is known so far"),
     ("Space", "pause: keep this moment in view; again: live"),
     ("← →", "back and on in time; with Shift in steps of ten"),
     ("Home", "the start of the trace"),
@@ -342,7 +351,7 @@ fn help(scrolled: usize, columns: usize, room: usize) -> Vec<Line<'static>> {
 
 /// As many keys as fit, the most useful first.
 fn footer(app: &App, columns: usize) -> Line<'static> {
-    const HINTS: [(&str, &str); 13] = [
+    const HINTS: [(&str, &str); 14] = [
         ("q", "quit"),
         ("?", "help"),
         ("Space", "pause"),
@@ -350,6 +359,7 @@ fn footer(app: &App, columns: usize) -> Line<'static> {
         ("End", "live"),
         ("Enter", "callers"),
         ("Tab", "screens"),
+        ("v", "verdict"),
         ("m", "metric"),
         ("b", "by"),
         ("l", "libraries"),

@@ -38,7 +38,7 @@ impl App {
                 Screen::Timeline => Screen::Callers,
                 Screen::Callers => Screen::Probes,
                 Screen::Probes => Screen::Log,
-                Screen::Log | Screen::Help => Screen::Sites,
+                Screen::Log | Screen::Diagnosis | Screen::Help => Screen::Sites,
             }),
             KeyCode::Char('1') => self.show(Screen::Sites),
             KeyCode::Char('2') => self.show(Screen::Timeline),
@@ -92,6 +92,7 @@ impl App {
                 self.sort();
             }
             'd' => self.set_mark(),
+            'v' => self.diagnose(),
             '/' => self.typed = Some(self.pattern.clone()),
             _ => {}
         }

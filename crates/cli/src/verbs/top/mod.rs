@@ -3,15 +3,16 @@
 //! - `session`: what is asked of the trace, which `analysis::live` tails.
 //! - `app`: the state of the view. `keys`: what each does to it. `table`: its rows.
 //! - `sidecar`: what the program says of itself, in the file beside the trace.
-//! - `draw`, `chart`, `collector` and `probes`: the screens. `lines`: JSON for scripts.
+//! - `draw`, `chart`, `collector`, `probes` and `diagnosis`: the screens. `lines`: JSON for scripts.
 //!
-//! One thread does everything: it reads for a short while, draws, and waits up to 100 ms for
+//! One thread does everything but a diagnosis: it reads for a short while, draws, and waits up to 100 ms for
 //! a key. So there is nothing to lock, and nothing runs when nothing happens. A second thread
 //! waits for the terminal to go.
 
 mod app;
 mod chart;
 mod collector;
+mod diagnosis;
 mod draw;
 mod keys;
 mod lines;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use heaptap_report::figures::{ALL_ROWS, Figures, TableOptions, TableView};
 use heaptap_report::rows::By;
@@ -11,11 +11,13 @@ use heaptap_trace::{Block, Encoder, Format, Frames, LocationTable, Source, Trace
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::app::{App, Screen};
+use super::diagnosis::DiagnosisView;
 use super::draw::program_name;
 use super::keys::ends_program;
 use super::session::{Query, Session};
 use super::text;
 use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::page_diagnosis::{DiagnosedFiles, DiagnosisOptions};
 use crate::io::live_trace::{LiveState, LiveTrace};
 use crate::text::terminal::width;
 use heaptap_client::Process;
@@ -153,6 +155,7 @@ fn every_screen_fits_every_terminal() {
         (Screen::Callers, "callers of Wl_mapchurn.run"),
         (Screen::Probes, "a trace from a pipe"),
         (Screen::Log, "a trace from a pipe"),
+        (Screen::Diagnosis, "diagnosis: reading"),
         (Screen::Help, "Space"),
     ];
     for (columns, lines) in [(60, 30), (80, 24), (200, 60)] {
@@ -165,6 +168,7 @@ fn every_screen_fits_every_terminal() {
                     Screen::Callers => '3',
                     Screen::Probes => '4',
                     Screen::Log => '5',
+                    Screen::Diagnosis => 'v',
                     Screen::Help => '?',
                 }),
             );
@@ -180,7 +184,7 @@ fn every_screen_fits_every_terminal() {
     assert!(text(&mut app, 80, 24).contains("quit; the program runs on"), "the help is whole");
     // A terminal that is too small for anything does no harm.
     for (columns, lines) in [(1, 1), (3, 2), (20, 5), (59, 4)] {
-        for key in ['1', '2', '3', '4', '5', '?'] {
+        for key in ['1', '2', '3', '4', '5', 'v', '?'] {
             press(&mut app, KeyCode::Char(key));
             text(&mut app, columns, lines);
         }
@@ -408,6 +412,89 @@ fn the_largest_rows_are_in_view_if_there_is_room() {
     assert!(text(&mut app, 80, 8).contains("9 to 10 shown"));
     press(&mut app, KeyCode::Up);
     assert!(text(&mut app, 80, 8).contains("8 to 9 shown"));
+}
+
+/// Looks on until this is on the screen, at most a minute. Returns how often it was drawn.
+#[track_caller]
+fn shows(app: &mut App, columns: u16, part: &str) -> u32 {
+    let begin = Instant::now();
+    for drawn in 1.. {
+        app.advance(Duration::from_millis(5)).unwrap();
+        let shown = text(app, columns, 40);
+        if shown.contains(part) {
+            return drawn;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "no `{part}` in\n{shown}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    0
+}
+
+/// The panel has what `doctor` says, and the display goes on meanwhile.
+#[test]
+fn the_diagnosis_is_made_beside_the_display() {
+    let mut app = app("made-maps.v2.ctf");
+    let files = DiagnosedFiles::of_trace(&data("made-maps.v2.ctf"));
+    let made = files.diagnosis(&DiagnosisOptions::default(), false).unwrap();
+    let sentence = crate::text::diagnosis::verdict(&made);
+    press(&mut app, KeyCode::Char('v'));
+    assert!(text(&mut app, 200, 40).contains("diagnosis: reading what there is so far"));
+    assert!(shows(&mut app, 200, &sentence) > 1, "it was not waited for");
+    let whole = text(&mut app, 200, 40);
+    assert!(whole.contains("a trace of 7.9 s at rate"), "{whole}");
+    assert!(!whole.contains("so far"), "the program has ended\n{whole}");
+    // It scrolls, and what is the last line stays in view.
+    let top = text(&mut app, 60, 8);
+    press(&mut app, KeyCode::Down);
+    assert_ne!(text(&mut app, 60, 8), top);
+    for _ in 0..100 {
+        press(&mut app, KeyCode::PageDown);
+    }
+    let end = text(&mut app, 60, 8);
+    press(&mut app, KeyCode::Up);
+    assert_ne!(text(&mut app, 60, 8), end, "it does not stand beyond its end");
+    press(&mut app, KeyCode::Char('v'));
+    shows(&mut app, 200, "reading again");
+    shows(&mut app, 200, " diagnosis\n");
+    press(&mut app, KeyCode::Esc);
+    assert!(text(&mut app, 200, 40).contains("total of 10 rows"));
+}
+
+#[test]
+fn the_diagnosis_of_a_program_that_runs_says_so_and_its_age() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("t.ctf");
+    fs::copy(data("made-maps.v2.ctf"), &path).unwrap();
+    // This process writes it.
+    let _writer = File::options().append(true).open(&path).unwrap();
+    let live = LiveTrace::open(&path, Process::of(std::process::id())).unwrap();
+    let mut app = App::new(Session::new(live), query(By::Function, Metric::Live), "");
+    app.advance(Duration::from_secs(60)).unwrap();
+    press(&mut app, KeyCode::Char('v'));
+    shows(&mut app, 80, "diagnosis so far, 0 s old");
+    shows(&mut app, 80, "diagnosis so far, 1 s old");
+    // Another trace of the same name: nothing of the first is left.
+    fs::remove_file(&path).unwrap();
+    fs::copy(data("made-trees.v3.ctf"), &path).unwrap();
+    shows(&mut app, 80, "diagnosis: reading");
+}
+
+#[test]
+fn a_pipe_has_no_diagnosis_and_the_panel_says_why() {
+    let mut view = DiagnosisView::default();
+    let shown = |view: &DiagnosisView| {
+        let (title, lines) = view.lines(80);
+        lines.iter().fold(title, |text, line| format!("{text}\n{line}"))
+    };
+    assert!(view.advance(None, true), "it begins");
+    let begin = Instant::now();
+    while !view.advance(None, true) {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(shown(&view).contains("a pipe cannot be read again"), "{}", shown(&view));
+    view.forget();
+    assert!(shown(&view).contains("reading"));
 }
 
 #[test]

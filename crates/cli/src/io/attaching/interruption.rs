@@ -10,10 +10,10 @@ use signal_hook::flag;
 use crate::exit_status::Failure;
 
 /// Whether such a signal has come. A second one ends this program.
-pub(super) struct Interruption(Arc<AtomicBool>);
+pub(crate) struct Interruption(Arc<AtomicBool>);
 
 impl Interruption {
-    pub(super) fn begin() -> Result<Interruption, Failure> {
+    pub(crate) fn begin() -> Result<Interruption, Failure> {
         let flag = Arc::new(AtomicBool::new(false));
         let register = |signal| -> io::Result<()> {
             // First: it looks at the flag before the other sets it.
@@ -26,16 +26,16 @@ impl Interruption {
         Ok(Interruption(flag))
     }
 
-    pub(super) fn flag(&self) -> &AtomicBool {
+    pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
     }
 
-    pub(super) fn has_come(&self) -> bool {
+    pub(crate) fn has_come(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// An error once one has come. `lacks` says what has not happened then.
-    pub(super) fn check(&self, lacks: &str) -> Result<(), Failure> {
+    pub(crate) fn check(&self, lacks: &str) -> Result<(), Failure> {
         let interrupted = || Failure::Trouble(format!("interrupted: {lacks}"));
         if self.has_come() { Err(interrupted()) } else { Ok(()) }
     }

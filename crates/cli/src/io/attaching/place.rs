@@ -17,7 +17,7 @@ use crate::io::running;
 use crate::text::escape;
 
 /// The name of a trace.
-pub(super) struct Place {
+pub(crate) struct Place {
     /// As the program knows it, with placeholders that are not replaced.
     file: PathBuf,
     /// The same, with those percent signs doubled that are none.
@@ -27,7 +27,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) fn of(process: Process, file: Option<&Path>) -> Result<Place, Failure> {
+    pub(crate) fn of(process: Process, file: Option<&Path>) -> Result<Place, Failure> {
         let root = process.other_root();
         let program = process.program().unwrap_or_else(|| "program".to_owned());
         let default = format!("{program}-{}.ctf", process.pid());
@@ -57,17 +57,17 @@ impl Place {
         Ok(Place { file, pattern, root })
     }
 
-    pub(super) fn file(&self) -> &Path {
+    pub(crate) fn file(&self) -> &Path {
         &self.file
     }
 
     /// The name for a command.
-    pub(super) fn pattern(&self) -> &Path {
+    pub(crate) fn pattern(&self) -> &Path {
         &self.pattern
     }
 
     /// A file of the program's, as it is found here.
-    pub(super) fn here(&self, file: &Path) -> PathBuf {
+    pub(crate) fn here(&self, file: &Path) -> PathBuf {
         match (&self.root, file.strip_prefix("/")) {
             (Some(root), Ok(below)) => root.join(below),
             _ => file.to_owned(),
@@ -75,7 +75,7 @@ impl Place {
     }
 
     /// For messages.
-    pub(super) fn shown(&self, file: &Path) -> String {
+    pub(crate) fn shown(&self, file: &Path) -> String {
         match &self.root {
             None => escape::path(file).to_string(),
             Some(_) => format!(
@@ -88,7 +88,7 @@ impl Place {
 
     /// Gives a snapshot the name that belongs to a trace, if that has another one than was asked for: one
     /// without placeholders, or with a number, since there was one before.
-    pub(super) fn put_beside(&self, snapshot: &Path, trace: &Path) {
+    pub(crate) fn put_beside(&self, snapshot: &Path, trace: &Path) {
         let wanted = beside(trace);
         if snapshot == wanted {
             return;
@@ -105,7 +105,7 @@ impl Place {
 }
 
 /// The snapshot that belongs to a trace.
-pub(super) fn beside(trace: &Path) -> PathBuf {
+pub(crate) fn beside(trace: &Path) -> PathBuf {
     let mut name = OsString::from(trace);
     name.push(".heap");
     PathBuf::from(name)

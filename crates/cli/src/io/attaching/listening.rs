@@ -32,7 +32,7 @@ const PACE: Duration = Duration::from_millis(20);
 
 /// What loading the library has left in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(crate) enum Left {
     Nothing,
     /// Code that nobody uses, behind the program's own.
     UnusedCode,
@@ -40,7 +40,7 @@ pub(super) enum Left {
 
 impl Left {
     /// Clears it away, when the trace has ended.
-    pub(super) fn clear(self, process: Process) {
+    pub(crate) fn clear(self, process: Process) {
         let Ok(pid) = i32::try_from(process.pid()) else { return };
         if self == Left::UnusedCode && process.is_running() && !clear(pid) && process.is_running() {
             say(&of_process(
@@ -53,7 +53,7 @@ impl Left {
 }
 
 /// The program takes commands, and is not traced.
-pub(super) fn ensure(
+pub(crate) fn ensure(
     process: Process,
     timeout: Duration,
     despite_filter: bool,
@@ -88,7 +88,7 @@ pub(super) fn ensure(
 }
 
 /// What it says of itself; `None` if it takes no commands.
-fn status(process: Process) -> Result<Option<Status>, Failure> {
+pub(crate) fn status(process: Process) -> Result<Option<Status>, Failure> {
     match process.ask(&Command::Status, || {}) {
         Ok(status) => Ok(Some(status)),
         Err(AskError::Unanswered(_) | AskError::NotListening) if !process.is_running() => {
