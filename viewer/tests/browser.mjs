@@ -178,9 +178,9 @@ export async function treeItems(page) {
   return page.locator('[role="treeitem"]').allTextContents();
 }
 
-/** Runs `heaptap serve`: the address that it prints, and how to stop it. */
-export async function startServer(args) {
-  const child = spawn(heaptap, ["serve", "--no-open", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+/** Runs `heaptap serve`: the address that it prints, and how to stop it. `input`: its standard input. */
+export async function startServer(args, input = "ignore") {
+  const child = spawn(heaptap, ["serve", "--no-open", ...args], { stdio: [input, "pipe", "pipe"] });
   const ended = new Promise((end) => child.on("exit", end));
   const address = await new Promise((found, failed) => {
     let said = "";

@@ -8,11 +8,13 @@ import { picture, settled, withPage } from "./browser.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-async function eachView(address, views, options, name, look) {
+/** `prepare`: what is done in each view before it is looked at. */
+async function eachView(address, views, { prepare, ...options }, name, look) {
   await withPage(address, { fragment: views[0], ...options }, async (page) => {
     for (const view of views) {
       await page.evaluate((fragment) => { location.hash = fragment; }, view);
       await settled(page);
+      await prepare?.(page);
       await look(page, view);
       await picture(page, `${name}-${view.replace(/\W+/g, "-").slice(0, 40)}`);
     }
@@ -20,8 +22,8 @@ async function eachView(address, views, options, name, look) {
 }
 
 /** axe-core has no finding in any of the views. */
-export function accessible(address, views, theme, name) {
-  return eachView(address, views, { theme }, name, async (page, view) => {
+export function accessible(address, views, theme, name, prepare = undefined) {
+  return eachView(address, views, { theme, prepare }, name, async (page, view) => {
     if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
     const { violations } = await page.evaluate(() => globalThis.axe.run());
     const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);

@@ -55,6 +55,11 @@ errors?: Array<number>, self_errors?: Array<number>,
  */
 count: Array<number>, repeats: Array<number>, };
 
+/**
+ * How sure a finding is.
+ */
+export type Certainty = "sure" | "likely" | "possible";
+
 export type Change = { before: Size, after: Size, difference_bytes: number, 
 /**
  * In standard errors.
@@ -76,6 +81,78 @@ line?: number,
  * First and last character; zeros except for a location.
  */
 chars?: [number, number], };
+
+/**
+ * How the collector's time divides, as shares of the time that was watched.
+ */
+export type CollectorShare = { minor: number, major: number, finalisers: number, longest_us: number, 
+/**
+ * Of the words of the minor heap, those that were promoted.
+ */
+promoted: number | null, watched_us: number, };
+
+/**
+ * Everything that is concluded from the evidence.
+ */
+export type Diagnosis = { verdict: DiagnosisVerdict, 
+/**
+ * Problems first, the surest and the largest first.
+ */
+findings: Array<DiagnosisFinding>, examined: Examined, 
+/**
+ * What is missing or damaged, in sentences.
+ */
+remarks: Array<string>, };
+
+/**
+ * One finding. The field names are those of the JSON.
+ */
+export type DiagnosisFinding = { kind: FindingKind, certainty: Certainty, 
+/**
+ * False for what is only worth knowing.
+ */
+is_problem: boolean, 
+/**
+ * One plain sentence.
+ */
+sentence: string, 
+/**
+ * How large it is now, in bytes.
+ */
+bytes: number | null, bytes_per_second: number | null, 
+/**
+ * The standard error of that, if it is an estimate with one.
+ */
+growth_error: number | null, 
+/**
+ * Since when, in microseconds since the Unix epoch, as far as it was seen.
+ */
+since_us: number | null, 
+/**
+ * How long the memory lasts at this pace.
+ */
+full_in_us: number | null, 
+/**
+ * Who holds it, and how that grew.
+ */
+holder: HolderGrowth | null, 
+/**
+ * Where it is allocated, most growth first.
+ */
+sites: Array<GainedSite>, 
+/**
+ * What would help.
+ */
+advice: string | null, };
+
+/**
+ * The overall verdict.
+ */
+export type DiagnosisVerdict = { outcome: Outcome, sentence: string, 
+/**
+ * If it cannot be told: the one command that would decide it.
+ */
+command: string | null, };
 
 /**
  * What is shown. The field names are those of the JSON.
@@ -132,6 +209,47 @@ outside: Array<number>,
 joined: Array<number>, };
 
 export type ErrorOf = { a: number | null, b: number, };
+
+/**
+ * What was looked at. Times are in microseconds since the Unix epoch.
+ */
+export type Examined = { program: string, pid: number | null, from_us: number, to_us: number, trace: ExaminedTrace | null, snapshots: Array<ExaminedSnapshot>, timeline: ExaminedTimeline, limit: MemoryLimit | null, };
+
+/**
+ * A holder in a snapshot.
+ */
+export type ExaminedHolder = { name: string, bytes: number, outside_bytes: number, };
+
+/**
+ * A snapshot that was read.
+ */
+export type ExaminedSnapshot = { file: string, taken_us: number, reachable_bytes: number, garbage_bytes: number, outside_bytes: number, 
+/**
+ * The largest holders.
+ */
+holders: Array<ExaminedHolder>, 
+/**
+ * What piles up in it; of the last snapshot only.
+ */
+piles?: Array<Finding>, };
+
+/**
+ * The process over time, by the sidecar.
+ */
+export type ExaminedTimeline = { points: Array<TimelinePoint>, 
+/**
+ * The part of the time in which the program stood still for its collector.
+ */
+collector: CollectorShare | null, };
+
+/**
+ * The trace that was read.
+ */
+export type ExaminedTrace = { file: string, rate: number, duration_us: number, 
+/**
+ * What its own leak rule says.
+ */
+verdict: string, };
 
 /**
  * A file that could not be shown.
@@ -193,6 +311,32 @@ growth?: FindingGrowth, };
  * How much a set of blocks has grown.
  */
 export type FindingGrowth = { elements: number, retained_bytes: number, outside_bytes: number, };
+
+/**
+ * What is wrong, or worth knowing. In the order in which findings are shown.
+ */
+export type FindingKind = "leak" | "threads" | "fibers" | "finaliser_cycle" | "outside_heap" | "busy_collector" | "free_memory" | "filling" | "garbage";
+
+/**
+ * A place that allocated blocks which a holder gained. The field names are those of the JSON.
+ */
+export type GainedSite = { site: Site, via?: Site, called_from: Array<Site>, 
+/**
+ * What of it the holder had last.
+ */
+size: Size, 
+/**
+ * The part that it did not have before.
+ */
+gained_bytes: number, oldest_us: number, 
+/**
+ * Its part of what the holder gained.
+ */
+share: number, 
+/**
+ * The lines of its source, if it was found; the site's is among them.
+ */
+source?: SourceExcerpt, };
 
 /**
  * A table of rows, the greatest changes first.
@@ -339,6 +483,31 @@ text: string,
 holder: string | null, };
 
 /**
+ * A holder that grows.
+ */
+export type HolderGrowth = { name: string, pace: Pace, before_bytes: number, after_bytes: number, 
+/**
+ * The part of it outside the heap.
+ */
+after_outside_bytes: number, 
+/**
+ * Its share of all growth.
+ */
+share_of_growth: number, 
+/**
+ * Its size in each snapshot.
+ */
+sizes: Array<number>, 
+/**
+ * What of it piles up, from the holder down to the blocks.
+ */
+path: Array<string>, 
+/**
+ * How many blocks pile up.
+ */
+elements: number | null, };
+
+/**
  * What is shown. The field names are those of the JSON.
  */
 export type Hot = { trace: string, metric: string, threshold: number, total: Size, fragments: Array<HotFragment>, limits: HotLimits, };
@@ -440,7 +609,7 @@ called_from: Array<CallerSite>, };
 
 export type LeakGrowth = { times: Array<number>, live: Array<number>, low: Array<number>, high: Array<number>, };
 
-export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, sites: SiteFrame, leaks: Array<Leak>, suspects: Suspects, };
+export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, incomplete: string | null, sites: SiteFrame, leaks: Array<Leak>, suspects: Suspects, known_until_us: number, reachable?: Array<ReachableAt>, };
 
 /**
  * A lifetime with its standard error.
@@ -483,6 +652,15 @@ export type LogLine = { time_us: number, text: string,
 stop: boolean, };
 
 /**
+ * What bounds the program's memory.
+ */
+export type MemoryLimit = { bytes: number, 
+/**
+ * Whose limit it is: `control group` or `machine`.
+ */
+whose: string, };
+
+/**
  * Cells of both trees in preorder, sizes in bytes.
  */
 export type MergedCells = { parent: Array<number>, site: Array<number>, before: Array<number>, after: Array<number>, 
@@ -512,6 +690,25 @@ export type OtherSeries = { rows: number,
 larger: number, sum: Sum, live: Array<number>, allocated: Array<number>, };
 
 /**
+ * The answer in one word.
+ */
+export type Outcome = "nothing_wrong" | "found" | "cannot_tell";
+
+/**
+ * How a size grows.
+ */
+export type Pace = "even" | "steps" | "uneven" | "slows" | "stopped" | "turns_over" | "steady" | "unknown";
+
+/**
+ * What there is of it. The field names are those of the JSON.
+ */
+export type PageDiagnosis = { "state": "waiting" } | { "state": "ready", 
+/**
+ * The program runs, and more may be known later.
+ */
+so_far: boolean, diagnosis: Diagnosis, } | { "state": "failed", error: string, };
+
+/**
  * What changed from one snapshot to a later one.
  */
 export type PairGrowth = { before: number, after: number, tables: Array<Growth>, };
@@ -525,6 +722,15 @@ export type Part = { share: number,
  * earlier files were not seen.
  */
 error: number | null, };
+
+/**
+ * What was reachable when a cycle began.
+ */
+export type ReachableAt = { at_us: number, 
+/**
+ * When that was known: marking was done.
+ */
+known_us: number, size: Size, };
 
 /**
  * Everything that is shown. The field names are those of the JSON.
@@ -789,6 +995,15 @@ dangling: number, };
  */
 export type SnapshotDocument = { snapshots: Array<Snapshot>, failed: Array<FailedSnapshot>, growths: Array<PairGrowth>, };
 
+/**
+ * Lines of a source file.
+ */
+export type SourceExcerpt = { 
+/**
+ * The number of the first of them.
+ */
+first: number, lines: Array<string>, };
+
 export type SourceLine = { line: number, 
 /**
  * What it allocates itself, with the library code that it calls if sites are own code.
@@ -889,6 +1104,23 @@ from_us: number, width_us: number, points: number,
  * The end of each step.
  */
 times: Array<number>, series: Array<Series>, others: OtherSeries, total: TotalSeries, peak_us: number, peak: Size, };
+
+/**
+ * A moment, or the largest sizes of an interval that ends then.
+ */
+export type TimelinePoint = { at_us: number, heap_bytes: number | null, 
+/**
+ * The part of the heap that is not free. Some of it may be dead.
+ */
+used_bytes: number | null, rss_bytes: number | null, threads: number | null, 
+/**
+ * Major cycles that have ended, in all.
+ */
+cycles: number | null, 
+/**
+ * Bytes allocated in all.
+ */
+allocated_bytes: number | null, };
 
 export type TotalSeries = { live: Array<number>, most_live: Array<number>, low: Array<number>, high: Array<number>, allocated: Array<number>, };
 

@@ -1,6 +1,7 @@
 // What the page was written with: its mode, the names of its traces, and, in a page that stands
 // alone, the query and the traces themselves. A page that `heaptap serve` shows fetches the traces.
 
+import type { PageDiagnosis } from "./figures";
 import { unpacked } from "./packed";
 import type { Packed } from "./protocol";
 
@@ -106,6 +107,15 @@ export function embeddedSidecars(): string {
 
 export async function fetchSidecar(trace: number): Promise<ArrayBuffer> {
   return (await asked(address(`probes/${trace}`))).arrayBuffer();
+}
+
+/** What is wrong with the programs, of all traces; empty if the page was written without. */
+export function embeddedDiagnoses(): string {
+  return text("heaptap-diagnoses");
+}
+
+export async function fetchDiagnosis(trace: number): Promise<PageDiagnosis> {
+  return (await asked(address(`diagnosis/${trace}`))).json() as Promise<PageDiagnosis>;
 }
 
 let embeddedSources: Promise<Record<string, string[]>> | undefined;

@@ -1,4 +1,4 @@
-// First sight: one sentence with the verdict, the figures of `heaptap report`, the time line with
+// First sight: the diagnosis, one sentence on leaks of what is selected, the figures of `heaptap report`, the time line with
 // its drill-down, and the icicle.
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
@@ -14,6 +14,7 @@ import { common, ofWholeRun } from "../view/request";
 import { change, view } from "../view/store";
 import { BYS } from "../view/view";
 import { place, span } from "../view/zoom";
+import { DiagnosisPanel } from "../diagnosis/panel";
 import { Problem } from "../parts/messages";
 import { VerdictText } from "../parts/verdict-text";
 import { SaveMenu } from "../parts/save-menu";
@@ -32,6 +33,7 @@ export function Overview({ info }: { info: Info }) {
   const leaks = useQuery("verdict", "leaks", ofWholeRun(current));
   return (
     <div class="overview">
+      <DiagnosisPanel />
       <Verdict leaks={leaks.answer} error={leaks.error} totals={report.answer?.totals ?? info.totals} />
       {timeline.error && <Problem text={timeline.error} />}
       {timeline.answer && (

@@ -3,7 +3,7 @@
 import type { Site } from "../query/types";
 import { sameSite, visible } from "../text/sites";
 import { shortDuration } from "../text/units";
-import { change, view } from "../view/store";
+import { change, config, view } from "../view/store";
 import { HEAP_DEFAULTS, type HeapView } from "../view/heap-view";
 import { dominatorsOf } from "./dominators";
 import { snapshots } from "./document";
@@ -34,18 +34,32 @@ export function HeldBy({ site }: { site: Site }) {
     <div class="held-by">
       <h4>Held by</h4>
       <p class="break">{visible(held.text)} <span class="faint">in {visible(snapshot.name)}{when}</span></p>
-      <div class="panel-tools"><button type="button" onClick={() => change({ tab: "snapshots", heap: holderView(number, snapshot, held) })}>the holder in Snapshots</button></div>
+      <div class="panel-tools"><button type="button" onClick={() => change({ tab: "snapshots", heap: viewOf(number, snapshot, held.holder) ?? { ...HEAP_DEFAULTS, snapshot: number, part: "sites" } })}>the holder in Snapshots</button></div>
     </div>
   );
 }
 
-/** The holder as a row of a table, as a cell of the tree, or, if the page has neither, the list of sites. */
-function holderView(number: number, { tables, tree }: Snapshot, { holder }: HeldSite): HeapView {
-  const heap = { ...HEAP_DEFAULTS, snapshot: number };
-  if (holder === null) return { ...heap, part: "sites" };
-  const table = tables.find(({ rows }) => rows.some(({ name }) => name === holder));
-  if (table) return { ...heap, part: "table", table: table.by, row: holder };
+/** The holder as a row of a table or as a cell of the tree; null if the page has neither. */
+function viewOf(number: number, snapshot: Snapshot, holder: string | null): HeapView | null {
+  if (holder === null) return null;
+  const table = snapshot.tables.find(({ rows }) => rows.some(({ name }) => name === holder));
+  if (table) return { ...HEAP_DEFAULTS, snapshot: number, part: "table", table: table.by, row: holder };
+  return cellView(number, snapshot, [holder]);
+}
+
+function cellView(number: number, { tree }: Snapshot, path: readonly string[]): HeapView | null {
   const cells = dominatorsOf(tree);
-  const cell = cells.endOf([holder]);
-  return cell === null ? { ...heap, part: "sites" } : { ...heap, part: "tree", within: cells.path(cell) };
+  const cell = path.length === 0 ? null : cells.endOf(path);
+  return cell === null ? null : { ...HEAP_DEFAULTS, snapshot: number, part: "tree", within: cells.path(cell) };
+}
+
+/** What a holder holds in the last snapshot that has it, at the end of the path if that is there; null if none has. */
+export function holderView(holder: string, path: readonly string[]): HeapView | null {
+  for (let number = snapshots.value.length - 1; number >= 0; number--) {
+    const snapshot = snapshots.value[number]!;
+    const isIts = config.traces.length < 2 || snapshot.trace === view.value.trace;
+    const heap = isIts ? cellView(number, snapshot, path) ?? viewOf(number, snapshot, holder) : null;
+    if (heap) return heap;
+  }
+  return null;
 }

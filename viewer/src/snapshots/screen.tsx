@@ -1,5 +1,6 @@
 // The tab about heap snapshots: which one, how it compares over time, and the parts about it.
 
+import { DiagnosisPanel } from "../diagnosis/panel";
 import { Message, Problem } from "../parts/messages";
 import { visible } from "../text/sites";
 import { count } from "../text/units";
@@ -23,6 +24,7 @@ export function Snapshots() {
   const snapshot = snapshots.value[number];
   return (
     <div class="snapshots">
+      {config.traces.length === 0 && <DiagnosisPanel />}
       {failed.map(({ name, error }) => <Problem text={error.includes(name) ? visible(error) : `${visible(name)}: ${visible(error)}`} />)}
       {snapshot ? (
         <>
