@@ -43,6 +43,13 @@ TRUTH = {
     "l14": (("table",), ("Hashtbl.replace table",)),
     "l15": (("names",), ("names :=", "Names.add")),
     "l16": (("total",), ("total :=",)),
+    "l17": (("session",), ("Bytes.create 120",)),
+    "l18": (("Users",), ("Users.note", "H.replace")),
+    "l19": (("shutdown",), ("let request", "let on p")),
+    "l20": (("bus",), ("let data", "method subscribe")),
+    "l21": (("by_id", "by_name"), ("visits = [", "Hashtbl.replace by_id", "f !i done")),
+    "l22": (("eph",), ("E.create ()", "E.set_data", "eph :=")),
+    "l23": (("slots",), ("slots.(k) <-",)),
 }
 
 
@@ -104,7 +111,9 @@ def judged(said, stem):
     words = " | ".join(f"{one['certainty']} {one['kind']}: {one['sentence']}" for one in problems)
     words = words or found["verdict"]["sentence"]
     right = [one for one in problems if is_truth(one, stem)]
-    wrong = [one for one in problems if one not in right and one["kind"] in ("leak", "finaliser_cycle")]
+    # Other problems than leaks may well be true of a program that leaks.
+    of_leaks = ("leak", "finaliser_cycle") if stem[:3] in TRUTH else [one["kind"] for one in problems]
+    wrong = [one for one in problems if one not in right and one["kind"] in of_leaks]
     if stem[:3] in TRUTH and not right:
         return "MISSED", words
     if wrong:

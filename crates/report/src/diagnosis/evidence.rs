@@ -11,6 +11,7 @@ use crate::figures::heap::titles::Titles;
 
 use super::keepers::Keepers;
 use super::pace::Point;
+use super::savings::EmptySlots;
 use super::sites::HolderGain;
 
 /// What a diagnosis is made of. Any part may be missing.
@@ -144,6 +145,7 @@ pub struct SnapshotEvidence {
     /// The largest first.
     pub holders: Vec<HolderSize>,
     pub findings: Vec<HeapFinding>,
+    pub empty_slots: Option<EmptySlots>,
 }
 
 /// What kind of thing a holder is.
@@ -183,6 +185,7 @@ impl SnapshotEvidence {
     pub fn of(file: &str, analysis: &HeapAnalysis) -> SnapshotEvidence {
         let facts = analysis.graph.facts();
         let reachable = analysis.reachable();
+        let (titles, keepers) = (Titles::new(analysis), Keepers::new(analysis));
         SnapshotEvidence {
             file: file.to_owned(),
             taken_us: facts.number(MetaKey::TIME).unwrap_or(0) / 1000,
@@ -194,8 +197,9 @@ impl SnapshotEvidence {
             suspended_fibers: facts.number(MetaKey::SUSPENDED_FIBERS),
             suspended_stack_bytes: facts.number(MetaKey::SUSPENDED_STACKS).unwrap_or(0),
             allocated_bytes: None,
-            holders: holder_sizes(analysis),
+            holders: holder_sizes(analysis, &titles, &keepers),
             findings: findings(analysis),
+            empty_slots: EmptySlots::of(analysis, &titles, &keepers),
         }
     }
 
@@ -219,10 +223,12 @@ impl SnapshotEvidence {
 }
 
 /// The holders by name; several may have one.
-fn holder_sizes(analysis: &HeapAnalysis) -> Vec<HolderSize> {
-    let titles = Titles::new(analysis);
+fn holder_sizes(
+    analysis: &HeapAnalysis,
+    titles: &Titles<'_>,
+    keepers: &Keepers<'_>,
+) -> Vec<HolderSize> {
     let mut sizes = vec![HolderSize::default(); analysis.holders.len()];
-    let keepers = Keepers::new(analysis);
     for (block, holder) in keepers.blocks() {
         if let Some(size) = sizes.get_mut(holder as usize) {
             let bytes = analysis.graph.bytes(block);

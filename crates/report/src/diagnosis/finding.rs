@@ -26,6 +26,8 @@ pub enum FindingKind {
     BusyCollector,
     /// Memory that the allocator keeps though it is free.
     FreeMemory,
+    /// Tables of which most slots are empty.
+    EmptyTables,
     /// A holder that grows less and less.
     Filling,
     /// Dead blocks that the collector has not come to.
@@ -85,7 +87,10 @@ impl Finding {
         Finding {
             kind,
             certainty,
-            is_problem: !matches!(kind, FindingKind::Filling | FindingKind::Garbage),
+            is_problem: !matches!(
+                kind,
+                FindingKind::EmptyTables | FindingKind::Filling | FindingKind::Garbage
+            ),
             sentence,
             bytes: None,
             bytes_per_second: None,

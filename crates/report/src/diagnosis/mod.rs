@@ -3,7 +3,7 @@
 //! - `evidence`: what goes in: what the trace's leak rule says, the time line, snapshots, and their join with the trace.
 //! - `keepers`: whose block it is; `pace`: how a size grows; `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was
 //!   allocated.
-//! - `leaks`, `memory`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data;
+//! - `leaks`, `memory`, `savings`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data;
 //!   `page`: what the web page gets of it.
 //!
 //! Nothing here reads a file or knows a terminal. Names come from the program: they are escaped by
@@ -20,6 +20,7 @@ mod leaks;
 mod memory;
 mod pace;
 mod page;
+mod savings;
 mod sites;
 mod timeline;
 mod verdict;
@@ -36,6 +37,7 @@ pub use finding::{
 pub use keepers::Keepers;
 pub use pace::{Pace, Point, pace};
 pub use page::PageDiagnosis;
+pub use savings::EmptySlots;
 pub use sites::{GainedSite, HolderGain, SourceLines, StackSites};
 pub use timeline::allocated_bytes;
 
@@ -52,6 +54,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     findings.extend(waiting::cycles(evidence, &findings));
     findings.extend(collector::finding(evidence));
     findings.extend(memory::free(evidence));
+    findings.extend(savings::finding(evidence));
     findings.extend(memory::garbage(evidence));
     sort(&mut findings);
     let verdict = verdict::verdict(evidence, &findings);

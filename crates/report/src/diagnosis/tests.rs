@@ -183,3 +183,20 @@ fn times_and_sizes_may_be_anything() {
     });
     let _ = diagnose(&evidence);
 }
+
+#[test]
+fn tables_that_are_mostly_empty_are_worth_knowing() {
+    let mut evidence = grown(&[10, 10, 10]);
+    let empty = |saved_bytes| {
+        let holder = "A.table".to_owned();
+        Some(EmptySlots { holder, slots: 4 << 20, filled: 1000, saved_bytes })
+    };
+    evidence.snapshots.last_mut().unwrap().empty_slots = empty(32 * MB);
+    let expected = vec![(FindingKind::EmptyTables, Certainty::Sure)];
+    assert_eq!(outcome(&evidence), (Outcome::NothingWrong, expected));
+    let sentence = diagnose(&evidence).findings[0].sentence.clone();
+    assert!(sentence.contains("A.table has most, with 1000 of 4194304 slots filled"), "{sentence}");
+    // Less than a tenth of the heap.
+    evidence.snapshots.last_mut().unwrap().empty_slots = empty(8 * MB);
+    assert_eq!(outcome(&evidence).1, []);
+}

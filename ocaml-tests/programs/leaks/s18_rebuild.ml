@@ -1,0 +1,15 @@
+let t0 = Unix.gettimeofday ()
+let now () = Unix.gettimeofday () -. t0
+let d = try float_of_string Sys.argv.(1) with _ -> 60.
+let scratch i = ignore (Sys.opaque_identity (String.concat "," (List.init 40 (fun j -> string_of_int (i + j)))))
+let serve rate f =
+  let i = ref 0 in
+  while now () < d do
+    while float !i < rate *. now () do incr i; scratch !i; f !i done;
+    Unix.sleepf 0.01
+  done
+
+let index = ref (Hashtbl.create 16)
+let () = serve 1000. (fun i ->
+  if i mod 7000 = 0 then index := Hashtbl.create 16;
+  Hashtbl.replace !index i (string_of_int i))
