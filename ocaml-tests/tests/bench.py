@@ -141,7 +141,7 @@ class Bench:
     def same_parameters(self, program):
         """The trace info has the runtime's parameters as the program sees them. With a large first heap, OCaml 4
         needs some milliseconds from the first one that it sets to the last."""
-        for parameters in ("v=0", "b,c,s=64k,o=200,M=50,v=0", "s=4k,a=1,w=5,O=300,i=200k,l=2M,v=0", "h=64M,w=7,l=3M,v=0"):
+        for parameters in ("v=0", "b,c,s=64k,o=200,M=50,v=0", "s=4k,a=1,w=5,O=300,i=200k,l=2M,v=0", "h=16M,w=7,l=3M,v=0"):
             result = self.trace(program, rate=1e-3, env={"OCAMLRUNPARAM": parameters})
             info = json.loads(subprocess.check_output([self.heaptap, "info", "--json", self.path("trace.ctf")]))
             equal(info["runtime_params"], result.out.strip(), f"parameters with {parameters}")

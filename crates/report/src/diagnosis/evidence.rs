@@ -9,9 +9,9 @@ use serde::Serialize;
 use crate::figures::heap::findings::{Finding as HeapFinding, findings};
 use crate::figures::heap::titles::Titles;
 
+use super::empty_slots::EmptySlots;
 use super::keepers::Keepers;
 use super::pace::Point;
-use super::savings::EmptySlots;
 use super::sites::HolderGain;
 
 /// What a diagnosis is made of. Any part may be missing.

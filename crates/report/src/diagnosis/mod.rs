@@ -1,7 +1,7 @@
 //! The diagnosis: one verdict from all evidence on a program's memory.
 //!
 //! - `evidence`: what goes in: what the trace's leak rule says, the time line, snapshots, and their join with the trace.
-//! - `keepers`: whose block it is; `pace`: how a size grows; `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was
+//! - `keepers`: whose block it is; `empty_slots`: tables that are mostly empty; `pace`: how a size grows; `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was
 //!   allocated.
 //! - `leaks`, `memory`, `savings`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data;
 //!   `page`: what the web page gets of it.
@@ -12,6 +12,7 @@
 #![allow(missing_docs)]
 
 mod collector;
+mod empty_slots;
 mod evidence;
 mod finding;
 mod holders;
@@ -26,6 +27,7 @@ mod timeline;
 mod verdict;
 mod waiting;
 
+pub use empty_slots::EmptySlots;
 pub use evidence::{
     CollectorShare, Evidence, HolderKind, HolderSize, MemoryLimit, SnapshotEvidence, Timeline,
     TimelinePoint, TraceEvidence, TraceSite, TraceVerdict,
@@ -37,7 +39,6 @@ pub use finding::{
 pub use keepers::Keepers;
 pub use pace::{Pace, Point, pace};
 pub use page::PageDiagnosis;
-pub use savings::EmptySlots;
 pub use sites::{GainedSite, HolderGain, SourceLines, StackSites};
 pub use timeline::allocated_bytes;
 
