@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use heaptap_client::{FileIdentity, NamedWriter, Process, WriterSign, WriterWatch};
 use heaptap_trace::{
-    Completion, Event, EventSource, LocationTable, Losses, Polled, TraceInfo, TraceOrigin,
-    TraceReader,
+    Completion, Event, EventSource, LocationTable, Losses, Polled, ReadError, Tail, TraceInfo,
+    TraceOrigin, TraceReader,
 };
 
 use crate::exit_status::Failure;
 use crate::io::input::{cannot_open, read_failure};
-use crate::io::open_trace::{OpenTrace, open_without_waiting};
+use crate::io::open_trace::{LiveBytes, OpenTrace, open_without_waiting};
 use crate::io::trace_files::shown;
 
 /// How often a trace that grows is looked at. What is written is late by as much in the worst
@@ -131,7 +131,9 @@ impl LiveTrace {
         self.sign.is_there() && !self.opened.ended
     }
 
-    /// Passes what is written so far to `take`, until that breaks off.
+    /// Passes what is written so far to `take`, until that breaks off. What the trace says about
+    /// itself comes before its first event: a call that finds its begin returns
+    /// [`LiveState::More`], and passes no event.
     pub(crate) fn poll(
         &mut self,
         take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
@@ -142,9 +144,11 @@ impl LiveTrace {
         if self.opened.is_hole() {
             return self.wait_for_begin();
         }
+        let has_begun = self.opened.tail.reader().is_some();
         // Looked at before the rest is read: what was written before is then read, too.
         let (is_done, completion) = (self.writer_is_done()?, self.opened.completion());
-        let polled = self.opened.tail.poll(take);
+        let tail = &mut self.opened.tail;
+        let polled = if has_begun { tail.poll(take) } else { poll_begin(tail) };
         // It may have been truncated meanwhile.
         if polled.is_err()
             && let Some(state) = self.change_over()?
@@ -263,6 +267,12 @@ impl LiveTrace {
         });
         Ok(self.watch.look(&opened.file, named))
     }
+}
+
+/// Reads no further than the first events, for [`LiveTrace::poll`].
+fn poll_begin(tail: &mut Tail<'_, LiveBytes>) -> Result<Polled, ReadError> {
+    let has_begun = tail.info()?.is_some();
+    Ok(if has_begun { Polled::BrokenOff } else { Polled::NothingYet })
 }
 
 #[cfg(test)]

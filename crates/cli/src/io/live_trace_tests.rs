@@ -78,6 +78,21 @@ fn a_file_grows_until_its_writer_says_that_it_is_complete() {
     assert_eq!(drain(&mut live), (0, LiveState::Ended));
 }
 
+/// A reader that asked too early what the trace says about itself loses no event.
+#[test]
+fn no_event_is_passed_before_the_begin_was_found() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("t.ctf");
+    fs::write(&path, []).unwrap();
+    let mut live = LiveTrace::open(&path, own()).unwrap();
+    assert!(live.info().unwrap().is_none());
+    fs::write(&path, unfinished()).unwrap();
+    let state = live.poll(&mut |_, _| panic!("an event of which the reader knows no trace"));
+    assert_eq!(state.unwrap(), LiveState::More);
+    assert!(live.info().unwrap().is_some());
+    assert_eq!(drain(&mut live).0, events());
+}
+
 #[test]
 fn the_death_of_the_writer_ends_the_trace() {
     let place = tempfile::tempdir().unwrap();
