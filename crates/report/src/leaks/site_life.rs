@@ -153,6 +153,20 @@ impl<'a> SiteLife<'a> {
         change
     }
 
+    /// What was in any of these sets, and what of it is still seen at a later moment.
+    pub(super) fn kept_of(&self, sets: &[Seen], until: usize) -> (Amount, Amount) {
+        let (mut all, mut kept) = (Amount::default(), Amount::default());
+        for (came, went, amount) in self.seen() {
+            if sets.iter().any(|set| came <= set.since && went > set.at) {
+                all.add(amount);
+                if went > until {
+                    kept.add(amount);
+                }
+            }
+        }
+        (all, kept)
+    }
+
     /// What was seen and went between two moments, of what was seen since a number of moments at least:
     /// what goes is as old as that.
     pub(super) fn lost(&self, from: usize, to: usize, lag: usize) -> f64 {

@@ -6,9 +6,15 @@ use super::{CERTAIN, LIKELY, Span, Trend};
 
 /// Where waiting times rise, a queue has a backlog: they are 1.2 times as long at F as at half of it.
 const LONGER: f64 = 1.2;
+/// From a quarter of F to F: what goes up and down is seen to rise where there are few.
+const MOMENTS: usize = 5;
 
 pub(super) fn backlog(life: &SiteLife<'_>, span: &Span) -> Option<Trend> {
     let (moments, sizes) = (life.moments(), life.sizes());
+    if moments.iter().filter(|truth| (span.from..=span.until).contains(&truth.at)).count() < MOMENTS
+    {
+        return None;
+    }
     // Where the site is smallest in a part of the time: what goes up and down is down there.
     let floor = |from: f64, to: f64| {
         let until = span.until as f64;

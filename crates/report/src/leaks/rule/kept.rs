@@ -54,6 +54,14 @@ pub(super) fn old_part(life: &SiteLife<'_>, span: &Span) -> Option<Trend> {
     if !change.is_growth(CERTAIN) || change.went.count() > FEW * change.came.count() {
         return None;
     }
+    // What had become old earlier is still there. Of a batch that is dropped, and of a window that moves on, some is
+    // old at any moment that is late enough, and each time it is other blocks.
+    let earlier: Vec<Seen> = (span.half..span.last).filter_map(seen).collect();
+    let (all, kept) = life.kept_of(&earlier, span.last);
+    let is_some = kept.count() > 0.0 && kept.count() >= LIKELY * kept.squares.sqrt();
+    if !is_some || kept.count() < (1.0 - FEW) * all.count() {
+        return None;
+    }
     // By the moments at which they could be seen.
     let middle = (moments[half.at].at + moments[last.at].at) / 2;
     let between = moments.partition_point(|truth| truth.at <= middle).checked_sub(1)?;
