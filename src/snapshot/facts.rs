@@ -20,6 +20,9 @@ pub(super) fn facts(walker: &dyn HeapWalker, order: &Order) -> Vec<(MetaKey, Vec
         (MetaKey::HEADER_WORDS, walker.header_words().to_string().into_bytes()),
     ];
     facts.push((MetaKey::PROGRAM, program::path().as_os_str().as_bytes().to_vec()));
+    if let Some(began) = program::began().and_then(|began| began.duration_since(UNIX_EPOCH).ok()) {
+        facts.push((MetaKey::PROCESS_START, began.as_micros().to_string().into_bytes()));
+    }
     if let Ok(host) = std::fs::read("/proc/sys/kernel/hostname") {
         facts.push((MetaKey::HOST, host.trim_ascii_end().to_vec()));
     }

@@ -10,7 +10,7 @@
 //! | `errno` | preserves the host's `errno` | both |
 //! | `thread` | threads of our own, with all signals blocked | both |
 //! | `thread_flag` | a flag of each thread, and what happens when the thread ends; `thread_word`: a word of each | mutators |
-//! | `program` | which program this process runs | both |
+//! | `program` | which program this process runs, and since when | both |
 //! | `name_pattern` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `part_files` | the files of a series in their directory: names, and which are kept | the starting thread, the writer thread |

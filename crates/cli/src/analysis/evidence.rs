@@ -4,19 +4,19 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptap_graph::HeapAnalysis;
 use heaptap_heap::MetaKey;
 use heaptap_report::diagnosis::{
-    Evidence, HolderGain, MemoryLimit, SnapshotEvidence, Timeline, TraceEvidence, TraceSite,
+    Evidence, Keepers, MemoryLimit, SnapshotEvidence, Timeline, TraceEvidence, TraceSite,
     TraceVerdict, allocated_bytes,
 };
+use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::figures::{JudgedFigures, LeakReport, Size, leak_report};
 use heaptap_report::rows::Site;
-use heaptap_report::{Depth, Options, OverTime, SiteFrame};
+use heaptap_report::{Depth, Options, OverTime, SiteFrame, Verdict as SiteVerdict};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::cycles::truths;
-use crate::analysis::heap::holder_sites::{HolderSites, join_with_trace};
+use crate::analysis::heap::holder_sites::{HeldBlocks, HolderSites};
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
@@ -94,11 +94,11 @@ fn snapshots_in(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathB
 
 /// All evidence in files. What cannot be read is a remark; a failure if nothing can.
 pub(crate) fn gather(files: &EvidenceFiles, types: &TypeOptions) -> Result<Evidence, Failure> {
-    let mut evidence = Evidence::default();
+    let (mut evidence, mut held) = (Evidence::default(), HeldSeries::default());
     let mut failures = Vec::new();
     for snapshot in &files.snapshots {
         match ReadSnapshot::of(snapshot, types) {
-            Ok(read) => read.add_to(&mut evidence),
+            Ok(read) => read.add_to(&mut evidence, &mut held),
             Err(failure) => failures.push(failure),
         }
     }
@@ -115,7 +115,7 @@ pub(crate) fn gather(files: &EvidenceFiles, types: &TypeOptions) -> Result<Evide
     }
     remark(&mut evidence, &failures);
     keep_one_process(&mut evidence);
-    add_joins(&mut evidence, &files.snapshots, files.traces.first().map(PathBuf::as_path), types);
+    add_joins(&mut evidence, &held, files.traces.first().map(PathBuf::as_path));
     Ok(evidence)
 }
 
@@ -128,6 +128,7 @@ fn remark(evidence: &mut Evidence, failures: &[Failure]) {
 /// What was read of a snapshot.
 pub(crate) struct ReadSnapshot {
     snapshot: SnapshotEvidence,
+    held: HeldBlocks,
     program: String,
     /// Where its types are from.
     types: Option<String>,
@@ -136,16 +137,19 @@ pub(crate) struct ReadSnapshot {
 impl ReadSnapshot {
     pub(crate) fn of(file: &Path, types: &TypeOptions) -> Result<ReadSnapshot, Failure> {
         let (analysis, named) = load_with_types(file, types)?;
+        let (titles, keepers) = (Titles::new(&analysis), Keepers::new(&analysis));
         let program = analysis.graph.facts().meta(MetaKey::PROGRAM).unwrap_or_default();
         Ok(ReadSnapshot {
-            snapshot: SnapshotEvidence::of(&shown(file), &analysis),
+            snapshot: SnapshotEvidence::of(&shown(file), &analysis, &titles, &keepers),
+            held: HeldBlocks::of(file, &analysis, &titles, &keepers),
             program: String::from_utf8_lossy(program).into_owned(),
             types: named.line().map(|line| format!("types {line}")),
         })
     }
 
-    pub(crate) fn add_to(self, evidence: &mut Evidence) {
-        let ReadSnapshot { snapshot, program, types } = self;
+    pub(crate) fn add_to(self, evidence: &mut Evidence, series: &mut HeldSeries) {
+        let ReadSnapshot { snapshot, held, program, types } = self;
+        series.push(&snapshot, held);
         evidence.pid = evidence.pid.or(snapshot.pid);
         if evidence.program.is_empty() {
             evidence.program = program;
@@ -219,11 +223,11 @@ fn site(
     let growth = judged.map_or(growth, |judged| judged.growth_per_second);
     TraceSite {
         site: site.clone(),
-        verdict: match judged.map(|judged| judged.verdict) {
+        verdict: match judged.map(JudgedFigures::kind) {
             None => alone,
-            Some("keeps growing") => TraceVerdict::KeepsGrowing,
-            Some("was growing") => TraceVerdict::WasGrowing,
-            Some("slowing") => TraceVerdict::Slowing,
+            Some(SiteVerdict::KeepsGrowing) => TraceVerdict::KeepsGrowing,
+            Some(SiteVerdict::WasGrowing) => TraceVerdict::WasGrowing,
+            Some(SiteVerdict::Slowing) => TraceVerdict::Slowing,
             Some(_) => TraceVerdict::NotGrowing,
         },
         live_bytes: live.bytes,
@@ -253,43 +257,48 @@ pub(crate) fn add_sidecar(evidence: &mut Evidence, trace: &Path) {
     }
 }
 
-/// Adds where what the holders gained was allocated: the last snapshot's join with the trace, less that of the first.
-pub(crate) fn add_joins(
-    evidence: &mut Evidence,
-    snapshots: &[PathBuf],
-    trace: Option<&Path>,
-    types: &TypeOptions,
-) {
-    let path = |file: &str| snapshots.iter().find(|path| shown(path) == file);
-    let Some(last) = evidence.snapshots.last().and_then(|last| path(&last.file)) else { return };
-    let now = match joined(last, trace, types) {
-        Ok(Some(now)) => now,
-        Ok(None) => return,
-        Err(failure) => return remark(evidence, &[failure]),
-    };
-    let first = evidence.snapshots.first().and_then(|first| path(&first.file));
-    let first = first.filter(|first| *first != last);
-    // A snapshot from before the trace has nothing of it.
-    let before = first.and_then(|first| joined(first, trace, types).ok().flatten());
-    let gains: Vec<HolderGain> = now.since(before.as_ref());
-    evidence.gains = gains;
-}
+/// What a join with the trace needs of the snapshots: the first and the last of each process.
+#[derive(Default)]
+pub(crate) struct HeldSeries(Vec<(Option<u64>, u64, HeldBlocks)>);
 
-/// `None` for a snapshot that was taken without a trace.
-fn joined(
-    snapshot: &Path,
-    trace: Option<&Path>,
-    types: &TypeOptions,
-) -> Result<Option<HolderSites>, Failure> {
-    let (analysis, _) = load_with_types(snapshot, types)?;
-    if !has_trace(&analysis) {
-        return Ok(None);
+impl HeldSeries {
+    fn push(&mut self, snapshot: &SnapshotEvidence, held: HeldBlocks) {
+        self.0.push((snapshot.pid, snapshot.taken_us, held));
+        self.0.sort_by_key(|(pid, taken, _)| (*pid, *taken));
+        let between = |window: &[(Option<u64>, u64, HeldBlocks)]| matches!(window, [(before, ..), (own, ..), (after, ..)] if before == own && own == after);
+        if let Some(at) = self.0.windows(3).position(between) {
+            self.0.remove(at + 1);
+        }
     }
-    join_with_trace(&analysis, snapshot, trace).map(Some)
+
+    fn get(&self, snapshot: &SnapshotEvidence) -> Option<&HeldBlocks> {
+        let mut held = self.0.iter().map(|(.., held)| held);
+        held.find(|held| shown(held.file()) == snapshot.file)
+    }
 }
 
-fn has_trace(analysis: &HeapAnalysis) -> bool {
-    analysis.graph.facts().meta(MetaKey::TRACE_FILE).is_some()
+/// Adds where what the holders gained was allocated: the last snapshot's join with the trace, less that of the first.
+pub(crate) fn add_joins(evidence: &mut Evidence, held: &HeldSeries, trace: Option<&Path>) {
+    let [first, .., last] = &evidence.snapshots[..] else {
+        let only = evidence.snapshots.first().and_then(|only| held.get(only));
+        return add_gains(evidence, only, None, trace);
+    };
+    // A snapshot from before the trace has nothing of it.
+    let before = held.get(first).and_then(|held| held.join(trace).ok().flatten());
+    add_gains(evidence, held.get(last), before.as_ref(), trace);
+}
+
+fn add_gains(
+    evidence: &mut Evidence,
+    last: Option<&HeldBlocks>,
+    before: Option<&HolderSites>,
+    trace: Option<&Path>,
+) {
+    match last.map(|held| held.join(trace)) {
+        Some(Ok(Some(now))) => evidence.gains = now.since(before),
+        Some(Ok(None)) | None => {}
+        Some(Err(failure)) => remark(evidence, &[failure]),
+    }
 }
 
 /// Snapshots of another process than the last one are no evidence of growth.

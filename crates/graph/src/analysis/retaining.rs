@@ -30,14 +30,4 @@ impl<'a> RetainingHolders<'a> {
         let position = self.dominators.position(Node::Block(block))?;
         self.holders.get(position as usize).copied()
     }
-
-    /// Each block that is alive, with its holder.
-    pub fn blocks(&self) -> impl Iterator<Item = (u32, HolderId)> {
-        (0..).zip(&self.holders).filter_map(|(position, holder)| {
-            match self.dominators.node(position) {
-                Node::Block(block) => Some((block, *holder)),
-                Node::Holder(_) => None,
-            }
-        })
-    }
 }

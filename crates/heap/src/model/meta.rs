@@ -39,6 +39,8 @@ impl MetaKey {
     pub const RUNNING_STACKS: MetaKey = MetaKey(16);
     /// The bytes of stacks that the runtime keeps for later.
     pub const FREE_STACKS: MetaKey = MetaKey(17);
+    /// When the process began, in microseconds since the Unix epoch.
+    pub const PROCESS_START: MetaKey = MetaKey(18);
 
     /// For tests: the blocks that the runtime itself kept after its own collections.
     pub const KEPT_BLOCKS: MetaKey = MetaKey(64);
@@ -65,6 +67,7 @@ impl MetaKey {
             MetaKey::SUSPENDED_STACKS => "suspended stacks",
             MetaKey::RUNNING_STACKS => "running stacks",
             MetaKey::FREE_STACKS => "free stacks",
+            MetaKey::PROCESS_START => "process start",
             MetaKey::KEPT_BLOCKS => "kept blocks",
             MetaKey::KEPT_WORDS => "kept words",
             _ => return None,

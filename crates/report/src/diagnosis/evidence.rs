@@ -24,6 +24,8 @@ pub struct Evidence {
     pub began_us: Option<u64>,
     /// Whether it runs, so that it can be asked for more.
     pub is_running: bool,
+    /// Whether it ran to its own end while it was watched.
+    pub has_ended: bool,
     pub trace: Option<TraceEvidence>,
     pub timeline: Timeline,
     /// The oldest first.
@@ -133,6 +135,8 @@ pub struct SnapshotEvidence {
     pub file: String,
     pub taken_us: u64,
     pub pid: Option<u64>,
+    /// When the process began.
+    pub began_us: Option<u64>,
     pub reachable_bytes: u64,
     pub blocks: u64,
     /// What nothing reaches: the collector has not freed it yet.
@@ -182,14 +186,19 @@ impl SnapshotEvidence {
     /// The most holders that are kept: the largest.
     const MOST_HOLDERS: usize = 4096;
 
-    pub fn of(file: &str, analysis: &HeapAnalysis) -> SnapshotEvidence {
+    pub fn of(
+        file: &str,
+        analysis: &HeapAnalysis,
+        titles: &Titles<'_>,
+        keepers: &Keepers<'_>,
+    ) -> SnapshotEvidence {
         let facts = analysis.graph.facts();
         let reachable = analysis.reachable();
-        let (titles, keepers) = (Titles::new(analysis), Keepers::new(analysis));
         SnapshotEvidence {
             file: file.to_owned(),
             taken_us: facts.number(MetaKey::TIME).unwrap_or(0) / 1000,
             pid: facts.number(MetaKey::PID),
+            began_us: facts.number(MetaKey::PROCESS_START),
             reachable_bytes: reachable.bytes,
             blocks: reachable.blocks,
             garbage_bytes: analysis.all().bytes.saturating_sub(reachable.bytes),
@@ -197,9 +206,9 @@ impl SnapshotEvidence {
             suspended_fibers: facts.number(MetaKey::SUSPENDED_FIBERS),
             suspended_stack_bytes: facts.number(MetaKey::SUSPENDED_STACKS).unwrap_or(0),
             allocated_bytes: None,
-            holders: holder_sizes(analysis, &titles, &keepers),
+            holders: holder_sizes(analysis, titles, keepers),
             findings: findings(analysis),
-            empty_slots: EmptySlots::of(analysis, &titles, &keepers),
+            empty_slots: EmptySlots::of(analysis, titles, keepers),
         }
     }
 

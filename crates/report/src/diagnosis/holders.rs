@@ -48,7 +48,9 @@ const START_US: u64 = 60_000_000;
 
 /// When the process began; at the latest with its trace.
 fn began_us(evidence: &Evidence) -> Option<u64> {
-    evidence.began_us.or(evidence.trace.as_ref().map(|trace| trace.began_us))
+    let of_snapshot = || evidence.snapshots.last().and_then(|last| last.began_us);
+    let of_trace = || evidence.trace.as_ref().map(|trace| trace.began_us);
+    evidence.began_us.or_else(of_snapshot).or_else(of_trace)
 }
 
 /// Whether the process had filled what any program needs when the first snapshot that counts was taken.

@@ -12,6 +12,8 @@ use crate::rows::Site;
 
 /// The most leaks that are named.
 const MOST: usize = 8;
+/// Of all growth of a young program: less is one of the many things that it loads.
+const LEAST_SHARE_OF_YOUNG: f64 = 0.05;
 
 /// Leaks, and holders that fill.
 pub(super) fn findings(evidence: &Evidence) -> Vec<Finding> {
@@ -50,7 +52,10 @@ fn of_holder(evidence: &Evidence, series: &HolderSeries) -> Option<Finding> {
     if kind == FindingKind::Filling {
         finding.advice = Some("if it has no bound, it is a leak: look again later".to_owned());
     } else {
-        finding.full_in_us = full_in(evidence, series.bytes_per_second);
+        let lasts = || full_in(evidence, series.bytes_per_second);
+        // A program that loads does not load for ever.
+        let is_vague = is_young && certainty == Certainty::Possible;
+        finding.full_in_us = if is_vague { None } else { lasts() };
         let loads = || "the program is young, and may still load what it needs: look again later";
         finding.advice = advice(evidence, series).or_else(|| is_young.then(|| loads().to_owned()));
     }
@@ -70,9 +75,10 @@ fn certainty(
     }
     if !is_settled(evidence) && (series.points < 4 || series.share_of_growth < 0.1) {
         // A young program fills what it needs, and that looks the same.
+        let is_much = series.share_of_growth >= LEAST_SHARE_OF_YOUNG;
         let grows = series.pace.keeps_growing() && series.late_growth > 0.5 * series.early_growth
             || series.pace == Pace::Unknown;
-        return grows.then_some(Certainty::Possible);
+        return (is_much && grows).then_some(Certainty::Possible);
     }
     Some(match series.pace {
         Pace::Even if series.points >= 4 || kept == Some(true) => Certainty::Sure,

@@ -1,8 +1,8 @@
 //! The diagnosis: one verdict from all evidence on a program's memory.
 //!
 //! - `evidence`: what goes in: what the trace's leak rule says, the time line, snapshots, and their join with the trace.
-//! - `keepers`: whose block it is; `empty_slots`: tables that are mostly empty; `pace`: how a size grows; `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was
-//!   allocated.
+//! - `keepers`: whose block it is; `empty_slots`: tables that are mostly empty; `pace`: how a size grows;
+//!   `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was allocated.
 //! - `leaks`, `memory`, `savings`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data;
 //!   `page`: what the web page gets of it.
 //!

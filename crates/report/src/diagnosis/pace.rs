@@ -136,8 +136,7 @@ fn on_clock(points: &[Point], clock: impl Fn(&Point) -> Option<f64>) -> Option<P
         (passed > shortest).then(|| (points[1].bytes - points[0].bytes) / passed / mean)
     };
     let slopes: Vec<f64> = pairs.filter_map(slope).collect();
-    let middle = at(points, &times, f64::midpoint(begin, end));
-    let (early, late) = (middle - points.first()?.bytes, points.last()?.bytes - middle);
+    let (early, late) = halves(points, &times);
     let tail = growth_of_last_quarter(points, &times) / (mean * (end - begin) / 4.0);
     let (silence, longest) = silences(points, &times, STOPPED * mean);
     let falls = slopes.windows(2).all(|pair| pair[1] <= pair[0].max(0.05) * TOLERANCE);
@@ -172,9 +171,14 @@ fn silences(points: &[Point], times: &[f64], slope: f64) -> (f64, f64) {
 
 /// What was gained in the earlier half of the time, and in the later half.
 pub(super) fn growth_of_halves(points: &[Point]) -> (f64, f64) {
-    let ([first, ..], [.., last]) = (points, points) else { return (0.0, 0.0) };
     let times: Vec<f64> = points.iter().map(|point| point.seconds).collect();
-    let middle = at(points, &times, f64::midpoint(first.seconds, last.seconds));
+    halves(points, &times)
+}
+
+fn halves(points: &[Point], times: &[f64]) -> (f64, f64) {
+    let ([first, ..], [.., last]) = (points, points) else { return (0.0, 0.0) };
+    let ([begin, ..], [.., end]) = (times, times) else { return (0.0, 0.0) };
+    let middle = at(points, times, f64::midpoint(*begin, *end));
     (middle - first.bytes, last.bytes - middle)
 }
 

@@ -97,6 +97,32 @@ fn too_little_is_said_to_be_too_little() {
 }
 
 #[test]
+fn a_program_that_ended_while_it_loaded_is_not_suspected_for_a_trifle() {
+    let loaded = |bytes: u64, other: u64| {
+        let mut evidence = snapshots(&[
+            vec![holder("A.modules", 10 * MB), holder("A.table", 0)],
+            vec![holder("A.modules", 50 * MB), holder("A.table", other / 2)],
+            vec![holder("A.modules", bytes), holder("A.table", other)],
+        ]);
+        (evidence.began_us, evidence.is_running, evidence.has_ended) = (Some(START), false, true);
+        for (at, snapshot) in evidence.snapshots.iter_mut().enumerate() {
+            snapshot.taken_us = START + 3_000_000 * at as u64;
+        }
+        evidence
+    };
+    // What is loaded grows less and less; of the table nothing is said but if it is much.
+    let trifle = loaded(51 * MB, MB);
+    assert_eq!(outcome(&trifle), (Outcome::CannotTell, Vec::new()));
+    let sentence = diagnose(&trifle).verdict.sentence;
+    assert!(sentence.contains("the program ended after 6.0 s, too soon"), "{sentence}");
+    let (told, found) = outcome(&loaded(51 * MB, 20 * MB));
+    assert_eq!(
+        (told, found),
+        (Outcome::CannotTell, vec![(FindingKind::Leak, Certainty::Possible)])
+    );
+}
+
+#[test]
 fn garbage_waits_for_the_collector() {
     let mut evidence = grown(&[7; 4]);
     evidence.snapshots.last_mut().unwrap().garbage_bytes = 400 * MB;

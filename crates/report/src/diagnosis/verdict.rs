@@ -26,6 +26,9 @@ pub(super) fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
         let suspect = findings.iter().find(|finding| finding.is_problem);
         let why = match (suspect, evidence.snapshots.len()) {
             (Some(suspect), _) => format!("in {watched} this was seen: {}", suspect.sentence),
+            (None, _) if evidence.has_ended => {
+                format!("the program ended after {watched}, too soon to see what grows")
+            }
             (None, 0) => {
                 format!("there is no heap snapshot, and the trace of {watched} shows no growth")
             }
@@ -68,6 +71,7 @@ fn command(evidence: &Evidence) -> String {
     let longer = if longer < 600 { format!("{longer}s") } else { format!("{}m", longer / 60) };
     match (evidence.pid, evidence.is_running) {
         (Some(pid), true) => format!("heaptap doctor {pid} --for {longer}"),
+        _ if evidence.has_ended => "heaptap doctor -- PROGRAM, with work for a minute".to_owned(),
         _ => "heaptap doctor -- PROGRAM".to_owned(),
     }
 }

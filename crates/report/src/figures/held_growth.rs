@@ -36,7 +36,7 @@ pub struct HeldBlock {
 }
 
 /// What a snapshot says of the sites of a trace.
-pub struct SnapshotEvidence {
+pub struct HeldSites {
     /// What holds the blocks of each site.
     pub holders: SnapshotHolders,
     /// What holders keep.
@@ -70,15 +70,15 @@ pub struct HeldGrowth {
     pub(crate) is_kept: bool,
 }
 
-impl SnapshotEvidence {
+impl HeldSites {
     /// The evidence of a snapshot. `scale`: that of its samples.
     pub fn new(
         holders: SnapshotHolders,
         sizes: HolderSizes,
         scale: Scale,
         sites: BTreeMap<Site, Vec<HeldBlock>>,
-    ) -> SnapshotEvidence {
-        SnapshotEvidence { holders, sizes, scale, sites }
+    ) -> HeldSites {
+        HeldSites { holders, sizes, scale, sites }
     }
 
     fn blocks_of(&self, site: &Site) -> &[HeldBlock] {
@@ -107,7 +107,7 @@ impl SnapshotEvidence {
     }
 
     /// What a site did from this snapshot to a later one.
-    pub fn until(&self, later: &SnapshotEvidence, site: &Site) -> HeldGrowth {
+    pub fn until(&self, later: &HeldSites, site: &Site) -> HeldGrowth {
         let (from_us, to_us) = (self.sizes.taken_us, later.sizes.taken_us);
         let (old, new) = (self.blocks_of(site), later.blocks_of(site));
         let [came, went, squares] = changes((old, &self.scale), (new, &later.scale));
@@ -224,7 +224,7 @@ mod tests {
 
     /// A snapshot at this second, of a site whose blocks have these ids, born one in each tenth of a second. `A.table`
     /// holds all of them, and keeps so many bytes.
-    fn snapshot(second: u64, ids: impl IntoIterator<Item = u64>, table: u64) -> SnapshotEvidence {
+    fn snapshot(second: u64, ids: impl IntoIterator<Item = u64>, table: u64) -> HeldSites {
         held_by("A.table", second, ids, table)
     }
 
@@ -234,7 +234,7 @@ mod tests {
         second: u64,
         ids: impl IntoIterator<Item = u64>,
         keeps: u64,
-    ) -> SnapshotEvidence {
+    ) -> HeldSites {
         let (scale, site) = (Scale::new(1e-3, 8.0), Site::named("A.f"));
         let mut holders = SnapshotHolders::new("", second * SECOND, scale);
         let held = |id| HeldBlock { id, birth_us: id * SECOND / 10, samples: 1 };
@@ -242,10 +242,10 @@ mod tests {
         holders.add(site.clone(), Some(holder), blocks.len() as u64);
         let size = HolderSize { holder: holder.into(), bytes: keeps, ..HolderSize::default() };
         let sizes = HolderSizes::new((String::new(), second * SECOND), 0, [size]);
-        SnapshotEvidence::new(holders, sizes, scale, BTreeMap::from([(site, blocks)]))
+        HeldSites::new(holders, sizes, scale, BTreeMap::from([(site, blocks)]))
     }
 
-    fn growth(before: &SnapshotEvidence, after: &SnapshotEvidence) -> HeldGrowth {
+    fn growth(before: &HeldSites, after: &HeldSites) -> HeldGrowth {
         before.until(after, &Site::named("A.f"))
     }
 

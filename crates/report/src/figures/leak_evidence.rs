@@ -1,6 +1,6 @@
 //! What heap snapshots add to a report of leaks: who holds each site, and whether the holder grows with it.
 
-use crate::figures::held_growth::{HeldGrowth, SnapshotEvidence};
+use crate::figures::held_growth::{HeldGrowth, HeldSites};
 use crate::figures::leak_holders::{HolderGrowth, SnapshotFigures};
 use crate::figures::leak_verdicts::JudgedFigures;
 use crate::figures::leaks::{LeakReport, LeakRow, SuspectRow, growing, partly};
@@ -16,7 +16,7 @@ impl LeakReport {
     /// Adds what snapshots say, which are in the order of time: what holds each site in the last one; and what it and
     /// its holders did since the first one, if there are several. A site that grows while its holders do not is no
     /// leak any more. One of which the trace alone cannot tell is a leak if it grows and is kept, and its holders grow.
-    pub fn join(&mut self, snapshots: &[SnapshotEvidence]) {
+    pub fn join(&mut self, snapshots: &[HeldSites]) {
         let [first, .., last] = snapshots else {
             if let [only] = snapshots {
                 self.add_holders(only);
@@ -59,7 +59,7 @@ impl LeakReport {
         };
     }
 
-    fn add_holders(&mut self, last: &SnapshotEvidence) {
+    fn add_holders(&mut self, last: &HeldSites) {
         for leak in &mut self.leaks {
             leak.held = Some(last.holders.of(&leak.site));
             leak.keeper = last.keeper_of(&leak.site);
@@ -71,7 +71,7 @@ impl LeakReport {
         self.snapshot = Some(last.holders.snapshot());
     }
 
-    fn add_figures(&mut self, snapshots: &[SnapshotEvidence], growth: Option<HolderGrowth>) {
+    fn add_figures(&mut self, snapshots: &[HeldSites], growth: Option<HolderGrowth>) {
         let snapshots = snapshots.iter().map(|snapshot| snapshot.sizes.clone()).collect();
         self.snapshots = Some(SnapshotFigures { snapshots, holder_growth: growth });
     }

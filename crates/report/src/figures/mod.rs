@@ -37,7 +37,7 @@ mod unseen;
 
 pub use before_attach::{BeforeAttach, HeldBefore};
 pub use diff::{ChangeRow, Comparison, comparison};
-pub use held_growth::{HeldBlock, HeldGrowth, SnapshotEvidence};
+pub use held_growth::{HeldBlock, HeldGrowth, HeldSites};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
 pub use leak_holders::{HolderGrowth, HolderGrowthRow, HolderSize, HolderSizes, SnapshotFigures};
 pub use leak_verdicts::{JudgedFigures, ReachableAt};

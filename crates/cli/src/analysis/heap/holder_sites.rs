@@ -1,16 +1,14 @@
 //! Where the blocks of each holder were allocated, by a snapshot and the trace that was being written.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heaptap_graph::HeapAnalysis;
-use heaptap_heap::MetaKey;
 use heaptap_report::Scale;
 use heaptap_report::diagnosis::{GainedSite, HolderGain, Keepers, StackSites};
 use heaptap_report::figures::heap::titles::Titles;
 
-use super::sites::trace_of;
-use super::tracked::TrackedBlocks;
+use super::tracked::{TrackedBlocks, TrackedList};
 use crate::exit_status::Failure;
 
 /// Into how many stretches the time of a trace is divided.
@@ -24,11 +22,30 @@ pub(crate) struct SiteSamples {
     oldest: u64,
 }
 
+impl SiteSamples {
+    fn add(&mut self, samples: u64, oldest: u64) {
+        self.oldest = if self.samples == 0 { oldest } else { self.oldest.min(oldest) };
+        self.samples = self.samples.saturating_add(samples);
+    }
+}
+
 /// The samples of a holder.
 #[derive(Clone, Default)]
 struct HolderSamples {
     sites: BTreeMap<StackSites, SiteSamples>,
     births: [u64; STRETCHES],
+}
+
+impl HolderSamples {
+    /// Adds those of another holder of the same name.
+    fn merge(&mut self, other: HolderSamples) {
+        for (site, one) in other.sites {
+            self.sites.entry(site).or_default().add(one.samples, one.oldest);
+        }
+        for (sum, births) in self.births.iter_mut().zip(other.births) {
+            *sum += births;
+        }
+    }
 }
 
 /// What a snapshot and its trace say of where holders' blocks were allocated.
@@ -38,39 +55,75 @@ pub(crate) struct HolderSites {
     holders: BTreeMap<String, HolderSamples>,
 }
 
-/// Joins a snapshot with the trace that was being written: `trace`, or the one that the snapshot names.
-pub(crate) fn join_with_trace(
-    analysis: &HeapAnalysis,
-    snapshot: &Path,
-    trace: Option<&Path>,
-) -> Result<HolderSites, Failure> {
-    let trace = trace_of(analysis, snapshot, trace)?;
-    let tracked = TrackedBlocks::read_stacks(analysis, &trace, "name that one too")?;
-    let taken = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
-    let began = tracked.info().start_time;
-    let width = (taken.saturating_sub(began) / STRETCHES as u64).max(1);
-    let (titles, keepers) = (Titles::new(analysis), Keepers::new(analysis));
-    let mut names: HashMap<u32, String> = HashMap::new();
-    let mut sites: HashMap<u32, StackSites> = HashMap::new();
-    let mut holders: BTreeMap<String, HolderSamples> = BTreeMap::new();
-    for block in &tracked.blocks {
-        let Some(holder) = keepers.of(block.block) else { continue };
-        let name = names.entry(holder).or_insert_with(|| titles.keeper(holder));
-        let stack = block.stack.unwrap_or(u32::MAX);
-        let site = sites
-            .entry(stack)
-            .or_insert_with(|| StackSites::of(tracked.stacks.get(stack), tracked.locations()));
-        if !holders.contains_key(name) {
-            holders.insert(name.clone(), HolderSamples::default());
+/// The blocks of a snapshot that its trace tracks, each with its holder, without the rest of the heap.
+pub(crate) struct HeldBlocks {
+    file: PathBuf,
+    listed: TrackedList,
+    /// The holders of those that are reachable, by their numbers in `names`.
+    holders: HashMap<u32, usize>,
+    names: Vec<String>,
+}
+
+impl HeldBlocks {
+    pub(crate) fn of(
+        file: &Path,
+        analysis: &HeapAnalysis,
+        titles: &Titles<'_>,
+        keepers: &Keepers<'_>,
+    ) -> HeldBlocks {
+        let listed = TrackedList::of(analysis);
+        let (mut holders, mut names) = (HashMap::new(), Vec::new());
+        let mut numbers: HashMap<u32, usize> = HashMap::new();
+        for block in listed.blocks() {
+            let Some(holder) = keepers.of(block) else { continue };
+            let number = *numbers.entry(holder).or_insert_with(|| {
+                names.push(titles.keeper(holder));
+                names.len() - 1
+            });
+            holders.insert(block, number);
         }
-        let Some(of_holder) = holders.get_mut(name) else { continue };
-        let stretch = (block.time.saturating_sub(began) / width) as usize;
-        of_holder.births[stretch.min(STRETCHES - 1)] += block.samples;
-        let sum = of_holder.sites.entry(site.clone()).or_default();
-        sum.oldest = if sum.samples == 0 { block.time } else { sum.oldest.min(block.time) };
-        sum.samples = sum.samples.saturating_add(block.samples);
+        HeldBlocks { file: file.to_owned(), listed, holders, names }
     }
-    Ok(HolderSites { scale: tracked.scale(), taken, holders })
+
+    /// The file of the snapshot.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Joins the snapshot with the trace that was being written: `trace`, or the one that the snapshot names. `None` if
+    /// there was none.
+    pub(crate) fn join(&self, trace: Option<&Path>) -> Result<Option<HolderSites>, Failure> {
+        let origin = &self.listed.origin;
+        if origin.trace_file().is_none() {
+            return Ok(None);
+        }
+        let trace = origin.find_trace(&self.file, trace)?;
+        let tracked = TrackedBlocks::read_stacks(&self.listed, &trace, "name that one too")?;
+        let began = tracked.info().start_time;
+        let width = (origin.taken_us.saturating_sub(began) / STRETCHES as u64).max(1);
+        let mut sites: HashMap<u32, StackSites> = HashMap::new();
+        let mut samples = vec![HolderSamples::default(); self.names.len()];
+        for block in &tracked.blocks {
+            let number = self.holders.get(&block.block);
+            let Some(of_holder) = number.and_then(|number| samples.get_mut(*number)) else {
+                continue;
+            };
+            let stack = block.stack.unwrap_or(u32::MAX);
+            let site = sites
+                .entry(stack)
+                .or_insert_with(|| StackSites::of(tracked.stacks.get(stack), tracked.locations()));
+            let stretch = (block.time.saturating_sub(began) / width) as usize;
+            of_holder.births[stretch.min(STRETCHES - 1)] += block.samples;
+            of_holder.sites.entry(site.clone()).or_default().add(block.samples, block.time);
+        }
+        let (scale, taken) = (tracked.scale(), origin.taken_us);
+        let mut holders: BTreeMap<String, HolderSamples> = BTreeMap::new();
+        for (name, samples) in self.names.iter().zip(samples) {
+            holders.entry(name.clone()).or_default().merge(samples);
+        }
+        holders.retain(|_, samples| !samples.sites.is_empty());
+        Ok(Some(HolderSites { scale, taken, holders }))
+    }
 }
 
 impl HolderSites {
@@ -134,8 +187,7 @@ fn by_line(samples: &HolderSamples) -> BTreeMap<LineKey, (StackSites, SiteSample
         if one.samples > *most_samples {
             (*most, *most_samples) = (site.clone(), one.samples);
         }
-        sum.oldest = if sum.samples == 0 { one.oldest } else { sum.oldest.min(one.oldest) };
-        sum.samples = sum.samples.saturating_add(one.samples);
+        sum.add(one.samples, one.oldest);
     }
     lines.into_iter().map(|(key, (site, sum, _))| (key, (site, sum))).collect()
 }

@@ -13,9 +13,9 @@ use heaptap_report::{ALL_SITE_FRAMES, Options, SiteFrame};
 use heaptap_trace::TraceInfo;
 
 use super::load::{load, say_types};
-use super::sites::{sites_of, trace_of};
+use super::sites::sites_of;
 use super::snapshot_holders::holders;
-use super::tracked::{TrackedBlocks, check_origin};
+use super::tracked::{TrackedBlocks, TrackedList};
 use crate::analysis::archive::{Compression, compressed};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
@@ -88,17 +88,18 @@ fn with_trace(
     analysis: &HeapAnalysis,
     traces: &[Option<PageTrace<'_>>],
 ) -> PageSnapshot {
+    let listed = TrackedList::of(analysis);
     let PageSnapshot { pid, ref summary, .. } = snapshot;
     let since = |trace: &PageTrace<'_>| summary.taken_us?.checked_sub(trace.info.start_time);
     let is_its = |trace: &PageTrace<'_>| {
-        pid.is_some() && since(trace).is_some() && check_origin(analysis, &trace.info).is_ok()
+        pid.is_some() && since(trace).is_some() && listed.origin.check(&trace.info).is_ok()
     };
     let trace = traces.iter().position(|trace| trace.as_ref().is_some_and(is_its));
     let its = trace.and_then(|number| traces.get(number)?.as_ref());
     let at_us = its.and_then(since);
-    if let Ok(trace) = trace_of(analysis, path, its.map(|trace| trace.path)) {
+    if let Ok(trace) = listed.origin.find_trace(path, its.map(|trace| trace.path)) {
         for site in ALL_SITE_FRAMES {
-            join(&mut snapshot, analysis, &trace, site);
+            join(&mut snapshot, analysis, &listed, (&trace, site));
         }
     }
     (snapshot.trace, snapshot.at_us) = (trace, at_us);
@@ -107,12 +108,17 @@ fn with_trace(
 
 /// Adds what the trace has of the snapshot's blocks, by each kind of site. One that is not the trace that
 /// was being written then adds nothing.
-fn join(snapshot: &mut PageSnapshot, analysis: &HeapAnalysis, trace: &Path, site: SiteFrame) {
+fn join(
+    snapshot: &mut PageSnapshot,
+    analysis: &HeapAnalysis,
+    listed: &TrackedList,
+    (trace, site): (&Path, SiteFrame),
+) {
     /// Sites that keep growing have much in a snapshot.
     const MOST: usize = 64;
     let rows = Grouping { by: By::Location, site };
     let options = Options { depth: rows.depth(), ..Options::default() };
-    let Ok(tracked) = TrackedBlocks::read(analysis, trace, options, "") else { return };
+    let Ok(tracked) = TrackedBlocks::read(listed, trace, options, "") else { return };
     if site == SiteFrame::Innermost {
         snapshot.sites = Some(sites_of(analysis, &tracked, None, ROWS));
     }

@@ -13,8 +13,7 @@ use heaptap_report::figures::heap::sites::{SiteGrowthRow, SiteGrowthTable};
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{Options, Scale};
 
-use super::sites::trace_of;
-use super::tracked::TrackedBlocks;
+use super::tracked::{TrackedBlocks, TrackedList};
 use crate::exit_status::Failure;
 
 /// A snapshot, its file, and its trace if it was named.
@@ -69,9 +68,10 @@ pub(crate) fn site_growth(
 impl BlocksBySite {
     fn read(snapshot: &JoinedSnapshot<'_>) -> Result<BlocksBySite, Failure> {
         let JoinedSnapshot { analysis, file, trace } = snapshot;
-        let trace = trace_of(analysis, file, trace.map(PathBuf::as_path))?;
+        let listed = TrackedList::of(analysis);
+        let trace = listed.origin.find_trace(file, trace.map(PathBuf::as_path))?;
         let remedy = format!("name the one of {} with --trace", file.display());
-        let tracked = TrackedBlocks::read(analysis, &trace, Options::default(), &remedy)?;
+        let tracked = TrackedBlocks::read(&listed, &trace, Options::default(), &remedy)?;
         let names = Sites::new(tracked.locations(), By::Location);
         let retaining = RetainingHolders::new(&analysis.dominators);
         let mut sites: BTreeMap<Site, Blocks> = BTreeMap::new();

@@ -3,7 +3,7 @@
 //! What a holder retains is exact, and what a site has of it is an estimate.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heaptap_graph::{DominatorTree, HeapAnalysis, HolderId, Node, RetainingHolders};
 use heaptap_heap::MetaKey;
@@ -12,9 +12,8 @@ use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{Options, Scale};
 
-use super::tracked::{TrackedBlocks, part_in, taken_without_trace};
+use super::tracked::{TrackedBlocks, TrackedList};
 use crate::exit_status::Failure;
-use crate::io::series_files::directory_of;
 
 #[derive(Default)]
 struct SiteSum {
@@ -22,47 +21,6 @@ struct SiteSum {
     samples: u64,
     ages: Vec<u64>,
     holders: BTreeMap<HolderId, u64>,
-}
-
-/// The trace of a snapshot: the one that is given, or the one that the snapshot names, where it
-/// was or beside the snapshot.
-pub(crate) fn trace_of(
-    analysis: &HeapAnalysis,
-    snapshot: &Path,
-    given: Option<&Path>,
-) -> Result<PathBuf, Failure> {
-    if let Some(given) = given {
-        if given.is_dir() {
-            return part_in(analysis, given).ok_or_else(|| {
-                Failure::Trouble(format!(
-                    "{}: has no part of a series that was being written when the snapshot was \
-                     taken; name a trace",
-                    given.display()
-                ))
-            });
-        }
-        return Ok(given.to_owned());
-    }
-    let Some(name) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
-        return Err(taken_without_trace(snapshot));
-    };
-    let named = PathBuf::from(String::from_utf8_lossy(name).into_owned());
-    let beside = named.file_name().map(|file| snapshot.with_file_name(file));
-    let places = [Some(named.clone()), beside];
-    let found = places.iter().flatten().find(|path| path.exists()).cloned();
-    // The oldest parts of a series, of which it names the first one, are removed.
-    let later = || {
-        let mut places = places.iter().flatten().map(|path| directory_of(path));
-        places.find_map(|directory| part_in(analysis, directory))
-    };
-    let found = found.or_else(later);
-    found.ok_or_else(|| {
-        Failure::Trouble(format!(
-            "{}: its trace {} is not there; name it with --trace",
-            snapshot.display(),
-            named.display()
-        ))
-    })
 }
 
 /// Joins the snapshot with its trace. `within`: only what this holder retains.
@@ -73,7 +31,8 @@ pub(crate) fn sites(
     limit: usize,
 ) -> Result<SiteFigures, Failure> {
     let remedy = "name that one with --trace";
-    let tracked = TrackedBlocks::read(analysis, trace, Options::default(), remedy)?;
+    let listed = TrackedList::of(analysis);
+    let tracked = TrackedBlocks::read(&listed, trace, Options::default(), remedy)?;
     Ok(sites_of(analysis, &tracked, within, limit))
 }
 

@@ -12,7 +12,7 @@ use heaptap_graph::{DominatorTree, HeapAnalysis, HolderId, HolderTree, Node, Ret
 use heaptap_heap::MetaKey;
 use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::figures::{
-    HeldBlock, HolderSize, HolderSizes, LeakReport, SnapshotEvidence, leak_report,
+    HeldBlock, HeldSites, HolderSize, HolderSizes, LeakReport, leak_report,
 };
 use heaptap_report::rows::{By, Grouping, Site, Sites};
 use heaptap_report::{Depth, Options, OverTime, Selection, SiteFrame, Truths};
@@ -84,7 +84,7 @@ pub(crate) fn leaks_with_snapshots(question: LeakQuestion<'_>) -> Result<LeakEvi
 
 /// One snapshot.
 struct SnapshotRead {
-    evidence: SnapshotEvidence,
+    evidence: HeldSites,
     /// When it was taken, in microseconds since the start of the trace.
     taken_us: u64,
     /// The sampled blocks in it that nothing holds, by their ids in the trace.
@@ -159,7 +159,7 @@ impl SnapshotsRead {
 
     /// Adds what the snapshots say to a report.
     pub(crate) fn join(self, report: &mut LeakReport) {
-        let evidence: Vec<SnapshotEvidence> = self.0.into_iter().map(|one| one.evidence).collect();
+        let evidence: Vec<HeldSites> = self.0.into_iter().map(|one| one.evidence).collect();
         report.join(&evidence);
     }
 }
@@ -191,7 +191,7 @@ impl SnapshotRead {
         let garbage = garbage.filter(|&&(block, _)| retaining.of(block).is_none());
         SnapshotRead {
             garbage: garbage.map(|&(_, id)| id).collect(),
-            evidence: SnapshotEvidence::new(
+            evidence: HeldSites::new(
                 holders(analysis, file, tracked, rows),
                 sizes(analysis, (file.to_owned(), taken_us)),
                 tracked.scale(),

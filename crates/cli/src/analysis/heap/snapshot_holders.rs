@@ -13,7 +13,8 @@ use heaptap_report::rows::{Grouping, Sites};
 use heaptap_report::{Frame, Options};
 
 use super::load::{load_with_types, say_types};
-use super::tracked::{TrackedBlocks, part_of_snapshot, taken_without_trace};
+use super::origin::taken_without_trace;
+use super::tracked::{TrackedBlocks, TrackedList};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
@@ -62,14 +63,15 @@ pub(super) fn tracked_in(
     files: &[InputFile],
     options: Options,
 ) -> Result<TrackedBlocks, Failure> {
-    let trace = part_of_snapshot(analysis, files).map_or_else(|| one_trace(files), Ok)?;
-    let Some(own) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
+    let listed = TrackedList::of(analysis);
+    let trace = listed.origin.part_among(files).map_or_else(|| one_trace(files), Ok)?;
+    let Some(own) = listed.origin.trace_file() else {
         return Err(taken_before(analysis, snapshot, &trace)
             .unwrap_or_else(|| taken_without_trace(snapshot)));
     };
-    let own = shown(Path::new(&*String::from_utf8_lossy(own)));
+    let own = shown(own);
     let remedy = format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
-    TrackedBlocks::read(analysis, &trace, options, &remedy)
+    TrackedBlocks::read(&listed, &trace, options, &remedy)
 }
 
 /// The failure for a snapshot of the process that was taken before its trace began.

@@ -4,11 +4,10 @@
 //! sizes that come from here are estimates with an error, as in `heaptap report`.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
-use heaptap_graph::{HeapAnalysis, HeapGraph};
-use heaptap_heap::MetaKey;
+use heaptap_graph::HeapAnalysis;
 use heaptap_report::figures::units::count;
 use heaptap_report::{Aggregator, EventResolver, Frame, Options, Scale};
 use heaptap_trace::{
@@ -17,17 +16,64 @@ use heaptap_trace::{
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::origin::SnapshotOrigin;
 use crate::analysis::aggregate::lifespans_of;
 use crate::analysis::several::TraceSet;
 use crate::analysis::thinning::Survivors;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::notices::say;
-use crate::io::series_files::{PartOnDisk, directory_of};
 use crate::io::trace_files::{InputFile, shown};
 
 /// Bytes of a word.
 const WORD: u64 = 8;
+
+/// The blocks that a snapshot lists as tracked, without the rest of its heap.
+pub(crate) struct TrackedList {
+    pub(crate) origin: SnapshotOrigin,
+    blocks: Vec<ListedBlock>,
+}
+
+/// A block of the snapshot.
+struct ListedBlock {
+    /// Its number in the snapshot.
+    block: u32,
+    /// Its id in the trace.
+    id: u64,
+    words: u64,
+    /// What a custom block keeps outside the heap, in bytes.
+    outside: Option<u64>,
+}
+
+impl TrackedList {
+    pub(crate) fn of(analysis: &HeapAnalysis) -> TrackedList {
+        let graph = &analysis.graph;
+        let listed = |&(block, id): &(u32, u64)| ListedBlock {
+            block,
+            id,
+            words: graph.words(block),
+            outside: graph.custom(block).map(|custom| custom.outside_bytes),
+        };
+        let blocks = graph.tracked().iter().map(listed).collect();
+        TrackedList { origin: SnapshotOrigin::of(analysis), blocks }
+    }
+
+    /// The blocks, by their numbers in the snapshot.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u32> {
+        self.blocks.iter().map(|listed| listed.block)
+    }
+}
+
+impl ListedBlock {
+    /// Whether it has the length of an allocation. Memory outside the heap is tracked through the custom block that
+    /// keeps it; what kinds other than bigarrays keep, the snapshot does not know.
+    fn is_as_long(&self, allocation: &Allocation<'_>) -> bool {
+        if allocation.source != Source::External {
+            return allocation.length == self.words;
+        }
+        self.outside.is_some_and(|outside| outside == 0 || outside / WORD == allocation.length)
+    }
+}
 
 /// A block that is in both.
 pub(crate) struct TrackedBlock {
@@ -95,45 +141,45 @@ impl TrackedBlocks {
     /// Reads the trace that was being written when the snapshot was taken. Only blocks that the options select are
     /// returned. `remedy`: what to do if it is another trace.
     pub(crate) fn read(
-        analysis: &HeapAnalysis,
+        listed: &TrackedList,
         trace: &Path,
         options: Options,
         remedy: &str,
     ) -> Result<TrackedBlocks, Failure> {
-        TrackedBlocks::read_detail(analysis, trace, options, remedy, Detail::Frame)
+        TrackedBlocks::read_detail(listed, trace, options, remedy, Detail::Frame)
     }
 
     /// The same of all blocks, with their stacks.
     pub(crate) fn read_stacks(
-        analysis: &HeapAnalysis,
+        listed: &TrackedList,
         trace: &Path,
         remedy: &str,
     ) -> Result<TrackedBlocks, Failure> {
-        TrackedBlocks::read_detail(analysis, trace, Options::default(), remedy, Detail::Stack)
+        TrackedBlocks::read_detail(listed, trace, Options::default(), remedy, Detail::Stack)
     }
 
     fn read_detail(
-        analysis: &HeapAnalysis,
+        listed: &TrackedList,
         trace: &Path,
         mut options: Options,
         remedy: &str,
         detail: Detail,
     ) -> Result<TrackedBlocks, Failure> {
-        if let Some(parts) = kept_parts(analysis, trace) {
-            check_complete(analysis)?;
-            return TrackedBlocks::of_series(analysis, &parts, options, detail);
+        if let Some(parts) = listed.origin.kept_parts(trace) {
+            listed.origin.check_complete()?;
+            return TrackedBlocks::of_series(listed, &parts, options, detail);
         }
         let input = Input::open(trace)?;
         let refuse = |why: &str| other_trace(input.name(), why, remedy);
         let mut events = input.in_file_order()?;
-        check_origin(analysis, events.info()).map_err(refuse)?;
-        check_complete(analysis)?;
+        listed.origin.check(events.info()).map_err(refuse)?;
+        listed.origin.check_complete()?;
         if let Some(lifespans) = lifespans_of(&input, options.selection.lifetime)? {
             options.lifespans = Some(lifespans);
             events = input.in_file_order()?;
         }
         let rate = events.info().sample_rate;
-        let mut search = Search::new(analysis, events.info(), options, detail);
+        let mut search = Search::new(listed, events.info(), options, detail);
         input.each_event(&mut *events, |event, table| {
             search.event(event, table, rate);
             Ok(())
@@ -149,7 +195,7 @@ impl TrackedBlocks {
     /// The same where the trace was a part of a series: a block may have been allocated in an earlier
     /// part. `parts`: those up to the one that was being written.
     fn of_series(
-        analysis: &HeapAnalysis,
+        listed: &TrackedList,
         parts: &[InputFile],
         mut options: Options,
         detail: Detail,
@@ -160,7 +206,7 @@ impl TrackedBlocks {
         if !span.is_all() {
             options.lifespans = Some(traces.lifespans(span, &name)?);
         }
-        let mut search = Search::new(analysis, traces.info(), options, detail);
+        let mut search = Search::new(listed, traces.info(), options, detail);
         let merged = traces.each_event(|event, table, rate| {
             search.event(event, table, rate);
             Ok(())
@@ -196,10 +242,9 @@ impl TrackedBlocks {
 
 /// The search for the blocks of a snapshot in a trace.
 struct Search<'a> {
-    graph: &'a HeapGraph,
     resolver: EventResolver,
     /// The blocks that were not found yet, by their ids.
-    wanted: HashMap<u64, u32>,
+    wanted: HashMap<u64, &'a ListedBlock>,
     /// Each with the rate at which it was sampled.
     blocks: Vec<(TrackedBlock, f64)>,
     stacks: Option<InnerStacks>,
@@ -209,28 +254,29 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(
-        analysis: &'a HeapAnalysis,
+        listed: &'a TrackedList,
         info: &TraceInfo,
         options: Options,
         detail: Detail,
     ) -> Search<'a> {
         let (resolver, _) = Aggregator::new(info, options).split();
-        let wanted = analysis.graph.tracked().iter().map(|&(block, id)| (id, block)).collect();
-        let (blocks, graph) = (Vec::new(), &analysis.graph);
+        let wanted = listed.blocks.iter().map(|listed| (listed.id, listed)).collect();
+        let blocks = Vec::new();
         let stacks = (detail == Detail::Stack).then(InnerStacks::default);
-        Search { graph, resolver, wanted, blocks, stacks, found: 0, of_other_sizes: 0 }
+        Search { resolver, wanted, blocks, stacks, found: 0, of_other_sizes: 0 }
     }
 
     fn event(&mut self, event: &Event<'_>, table: &LocationTable, rate: f64) {
         if let EventKind::Alloc(allocation) = &event.kind
-            && let Some(block) = self.wanted.remove(&allocation.id)
+            && let Some(listed) = self.wanted.remove(&allocation.id)
         {
             self.found += 1;
-            self.of_other_sizes += u64::from(!is_as_long(self.graph, block, allocation));
+            self.of_other_sizes += u64::from(!listed.is_as_long(allocation));
             // Nobody counts by path here: paths that are dropped need not be moved.
             let _ = self.resolver.make_room(event);
             let resolved = self.resolver.resolve(event, table);
-            let (id, samples, time) = (allocation.id, allocation.samples, event.time);
+            let (block, id) = (listed.block, allocation.id);
+            let (samples, time) = (allocation.samples, event.time);
             let frames = allocation.backtrace.frames;
             let stack = self.stacks.as_mut().map(|stacks| stacks.number(frames));
             let one = |frame| (TrackedBlock { block, id, frame, samples, time, stack }, rate);
@@ -267,80 +313,5 @@ impl<'a> Search<'a> {
 fn other_trace(name: &str, why: &str, remedy: &str) -> Failure {
     Failure::Trouble(format!(
         "{name}: not the trace that was being written when the snapshot was taken: {why}; {remedy}"
-    ))
-}
-
-/// The parts of the series of this trace up to the one that was being written when the snapshot was
-/// taken, without a gap; `None` if that is not there, or if the trace is in no series.
-fn kept_parts(analysis: &HeapAnalysis, trace: &Path) -> Option<Vec<InputFile>> {
-    let own = PartOnDisk::of(trace)?;
-    let mut parts = PartOnDisk::all_in(directory_of(trace));
-    parts.retain(|part| part.head.series == own.head.series);
-    let last = parts.iter().find(|part| was_written(analysis, part))?.head.part;
-    parts.retain(|part| part.head.part <= last);
-    parts.sort_by_key(|part| part.head.part);
-    let follows = |pair: &[PartOnDisk]| pair[0].head.part + 1 == pair[1].head.part;
-    let first = parts.windows(2).rposition(|pair| !follows(pair)).map_or(0, |at| at + 1);
-    let file = |part: PartOnDisk| InputFile { path: part.trace, found: true };
-    Some(parts.into_iter().skip(first).map(file).collect())
-}
-
-/// The part of a series that was being written when the snapshot was taken, if it is among these files.
-pub(crate) fn part_of_snapshot(analysis: &HeapAnalysis, files: &[InputFile]) -> Option<PathBuf> {
-    let mut parts = files.iter().filter_map(|file| PartOnDisk::of(&file.path));
-    parts.find(|part| was_written(analysis, part)).map(|part| part.trace)
-}
-
-/// The same among the files of a directory.
-pub(crate) fn part_in(analysis: &HeapAnalysis, directory: &Path) -> Option<PathBuf> {
-    let parts = PartOnDisk::all_in(directory);
-    parts.into_iter().find(|part| was_written(analysis, part)).map(|part| part.trace)
-}
-
-fn was_written(analysis: &HeapAnalysis, part: &PartOnDisk) -> bool {
-    analysis.graph.facts().number(MetaKey::TRACE_START) == Some(part.head.start_time)
-}
-
-/// Whether a block of the snapshot has the length of an allocation. Memory outside the heap is tracked through the custom
-/// block that keeps it; what kinds other than bigarrays keep, the snapshot does not know.
-fn is_as_long(graph: &HeapGraph, block: u32, allocation: &Allocation<'_>) -> bool {
-    if allocation.source != Source::External {
-        return allocation.length == graph.words(block);
-    }
-    graph.custom(block).is_some_and(|custom| {
-        custom.outside_bytes == 0 || custom.outside_bytes / WORD == allocation.length
-    })
-}
-
-/// Fails if blocks are missing: what comes from the others would be too small.
-fn check_complete(analysis: &HeapAnalysis) -> Result<(), Failure> {
-    match analysis.graph.facts().number(MetaKey::TRACKED_LEFT_OUT) {
-        None | Some(0) => Ok(()),
-        Some(missing) => Err(Failure::Trouble(format!(
-            "the snapshot lists at most 4,194,304 of the blocks that the trace follows, and {missing} had no room, so \
-             that sizes would be too small; trace with a lower --rate, at which fewer blocks are followed"
-        ))),
-    }
-}
-
-/// Why a trace is not that of the snapshot, as far as its header shows.
-pub(crate) fn check_origin(analysis: &HeapAnalysis, info: &TraceInfo) -> Result<(), &'static str> {
-    let facts = analysis.graph.facts();
-    if facts.number(MetaKey::PID).is_some_and(|pid| pid != info.pid) {
-        return Err("it is of another process");
-    }
-    // A process that runs another program, or traces a second time, has the same number.
-    if facts.number(MetaKey::TRACE_START).is_some_and(|start| start != info.start_time) {
-        return Err("it began at another time");
-    }
-    Ok(())
-}
-
-/// The failure for a snapshot that was taken without a trace.
-pub(crate) fn taken_without_trace(snapshot: &Path) -> Failure {
-    Failure::Trouble(format!(
-        "{}: no trace was being written when it was taken, so where its blocks were allocated is not known; \
-         `heaptap run --snapshot exit -o trace.ctf -- PROGRAM` writes both",
-        snapshot.display()
     ))
 }

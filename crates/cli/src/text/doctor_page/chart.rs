@@ -114,7 +114,7 @@ fn axes(scale: &Scale) -> String {
             "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>\n",
             scale.x(scale.from.saturating_add(at)),
             HEIGHT - 8.0,
-            short_duration(at as f64)
+            if at == 0 { "0 s".to_owned() } else { short_duration(at as f64) }
         );
     }
     text

@@ -62,16 +62,16 @@ pub(super) fn watch(
         }
         None => {
             let is_running = !has_ended(&mut child);
-            (Watched::empty(), end(&mut child, is_running))
+            (Watched::ended(!is_running), end(&mut child, is_running))
         }
     };
     if last.is_file() {
-        watched.add(last, &options.types);
+        watched.add(&last, &options.types);
     }
     if !trace.is_file() {
         return Err(Failure::Trouble(format!("{closing}; it was not traced")));
     }
-    let mut evidence = watched.evidence(options, Some(&trace));
+    let mut evidence = watched.evidence(Some(&trace));
     evidence.is_running = false;
     Ok((evidence, vec![closing]))
 }

@@ -127,7 +127,7 @@ impl Doctor {
         let watch = Watch::new(&session, &folder, &self.watch, Schedule::Until(span));
         let (watched, ended) = watch.run(&interruption, || session.end());
         drop(watch);
-        let mut evidence = watched.evidence(&self.watch, session.trace());
+        let mut evidence = watched.evidence(session.trace());
         evidence.remarks.extend(ended);
         self.conclude(&evidence, Some(folder), &watched.closing)
     }

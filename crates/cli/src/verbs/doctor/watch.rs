@@ -18,7 +18,7 @@ use heaptap_report::figures::units::{bytes, count};
 use super::folder::Folder;
 use super::options::WatchOptions;
 use super::session::Session;
-use crate::analysis::evidence::{ReadSnapshot, add_joins, add_sidecar, add_traces};
+use crate::analysis::evidence::{HeldSeries, ReadSnapshot, add_joins, add_sidecar, add_traces};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::attaching::interruption::Interruption;
@@ -84,9 +84,12 @@ enum End {
 }
 
 /// What was seen.
+#[derive(Default)]
 pub(super) struct Watched {
     evidence: Evidence,
-    snapshots: Vec<PathBuf>,
+    /// How many were taken.
+    snapshots: usize,
+    held: HeldSeries,
     /// What became of the program or of the watching, in sentences.
     pub(super) closing: Vec<String>,
 }
@@ -116,7 +119,7 @@ impl<'a> Watch<'a> {
             limit: machine_memory(),
             ..Evidence::default()
         };
-        let mut watched = Watched { evidence, snapshots: Vec::new(), closing: Vec::new() };
+        let mut watched = Watched { evidence, ..Watched::default() };
         let (files, of_reader) = channel::<PathBuf>();
         let (results, read) = channel();
         let types = self.types;
@@ -131,7 +134,7 @@ impl<'a> Watch<'a> {
             });
             let reading = Reading { files, read };
             let why = self.follow(&mut watched, &reading, interruption);
-            let is_late = why == End::Interrupted && watched.snapshots.len() >= 3;
+            let is_late = why == End::Interrupted && watched.snapshots >= 3;
             if matches!(why, End::Due | End::Interrupted) && !is_late {
                 self.take(&mut watched, &reading);
             }
@@ -146,6 +149,7 @@ impl<'a> Watch<'a> {
                 End::ProgramEnded => Some("The program has ended".to_owned()),
             });
             watched.evidence.is_running = process.is_running();
+            watched.evidence.has_ended = why == End::ProgramEnded;
             (watched, ended)
         })
     }
@@ -188,11 +192,11 @@ impl<'a> Watch<'a> {
 
     /// Takes a snapshot, and has it read.
     fn take(&self, watched: &mut Watched, reading: &Reading) {
-        let stem = format!("snapshot-{}", watched.snapshots.len() + 1);
+        let stem = format!("snapshot-{}", watched.snapshots + 1);
         self.show("taking a snapshot");
         match self.session.snapshot(self.folder.free_name(&stem, "heap")) {
             Ok(file) => {
-                watched.snapshots.push(file.clone());
+                watched.snapshots += 1;
                 // The reader lives as long as this.
                 let _ = reading.files.send(file);
             }
@@ -258,9 +262,10 @@ fn so_far(evidence: &Evidence) -> String {
 }
 
 impl Watched {
-    /// Of a program that ended before it could be watched.
-    pub(super) fn empty() -> Watched {
-        Watched { evidence: Evidence::default(), snapshots: Vec::new(), closing: Vec::new() }
+    /// Of a program that ended before it could be watched, by itself or not.
+    pub(super) fn ended(by_itself: bool) -> Watched {
+        let evidence = Evidence { has_ended: by_itself, ..Evidence::default() };
+        Watched { evidence, ..Watched::default() }
     }
 
     fn remark(&mut self, failure: &Failure) {
@@ -287,25 +292,24 @@ impl Watched {
 
     fn add_read(&mut self, read: Result<ReadSnapshot, Failure>) {
         match read {
-            Ok(read) => read.add_to(&mut self.evidence),
+            Ok(read) => read.add_to(&mut self.evidence, &mut self.held),
             Err(failure) => self.remark(&failure),
         }
     }
 
     /// Adds a snapshot that the program took by itself.
-    pub(super) fn add(&mut self, file: PathBuf, types: &TypeOptions) {
-        self.add_read(ReadSnapshot::of(&file, types));
-        self.snapshots.push(file);
+    pub(super) fn add(&mut self, file: &Path, types: &TypeOptions) {
+        self.add_read(ReadSnapshot::of(file, types));
     }
 
     /// All evidence, with what the trace says.
-    pub(super) fn evidence(&self, options: &WatchOptions, trace: Option<&Path>) -> Evidence {
+    pub(super) fn evidence(&self, trace: Option<&Path>) -> Evidence {
         let mut evidence = self.evidence.clone();
         if let Some(trace) = trace {
             if let Err(failure) = add_traces(&mut evidence, &[trace.to_owned()]) {
                 evidence.remarks.extend(failure.message().map(str::to_owned));
             }
-            add_joins(&mut evidence, &self.snapshots, Some(trace), &options.types);
+            add_joins(&mut evidence, &self.held, Some(trace));
         }
         evidence
     }

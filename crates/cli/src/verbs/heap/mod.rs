@@ -20,8 +20,9 @@ use heaptap_report::figures::heap::types::TypeFigures;
 use crate::analysis::filters::patterns;
 use crate::analysis::heap::find_holder::find_holder;
 use crate::analysis::heap::load::{load, load_with_types};
+use crate::analysis::heap::origin::SnapshotOrigin;
 use crate::analysis::heap::row_kind::HeapRowKind;
-use crate::analysis::heap::sites::{sites as join_sites, trace_of};
+use crate::analysis::heap::sites::sites as join_sites;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::print_figures;
@@ -138,7 +139,8 @@ impl Heap {
     fn show_sites(&self, analysis: &HeapAnalysis) -> VerbResult {
         let within = self.within.as_deref().map(|name| find_holder(analysis, "within", name));
         let within = within.transpose()?;
-        let trace = trace_of(analysis, &self.file, self.trace.as_deref())?;
+        let origin = SnapshotOrigin::of(analysis);
+        let trace = origin.find_trace(&self.file, self.trace.as_deref())?;
         let figures = join_sites(analysis, &trace, within, self.top)?;
         print_figures(&figures, self.json, |layout| match self.csv {
             true => sites::csv(&figures),
