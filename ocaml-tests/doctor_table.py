@@ -22,8 +22,8 @@ import subprocess
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-SOURCES = HERE / "programs" / "leaks"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tests"))
+from leak_programs import SOURCES, compiled, sources
 
 # The variable that holds a leak, and what stands on the lines where it is allocated. Of what no variable holds, its kind.
 TRUTH = {
@@ -51,15 +51,6 @@ TRUTH = {
     "l22": (("eph",), ("E.create ()", "E.set_data", "eph :=")),
     "l23": (("slots",), ("slots.(k) <-",)),
 }
-
-
-def compiled(source, out):
-    folder = out / source.stem
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, folder)
-    command = ["ocamlopt", "-thread", "-I", "+unix", "-g", "-w", "-a", "unix.cmxa", "threads.cmxa"]
-    subprocess.run([*command, source.name, "-o", source.stem], cwd=folder, check=True)
-    return folder / source.stem
 
 
 def diagnosed(options, program, run):
@@ -138,13 +129,9 @@ def main():
     options.heaptap, options.library = os.path.abspath(options.heaptap), options.library.resolve()
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
-    sources = sorted(SOURCES.glob("*.ml"))
     chosen = [one for one in options.only.split(",") if one]
-    sources = [source for source in sources if not chosen or any(source.stem.startswith(one) for one in chosen)]
-    five = subprocess.run(["ocamlopt", "-version"], capture_output=True, text=True).stdout.startswith("5")
-    sources = [source for source in sources if five or not source.stem.endswith("5")]
     programs = [options.out / source.stem / source.stem if options.again else compiled(source, options.out)
-                for source in sources]
+                for source in sources(chosen)]
     counts = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         runs = {pool.submit(diagnosed, options, program, run): program.name

@@ -17,21 +17,12 @@ import concurrent.futures
 import json
 import os
 import pathlib
-import subprocess
 import shutil
+import subprocess
+import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-SOURCES = HERE / "programs" / "leaks"
-
-
-def compiled(source, out):
-    folder = out / (source.stem + ".build")
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(source, folder)
-    program = out / source.stem
-    command = ["ocamlfind", "ocamlopt", "-thread", "-g", "-package", "unix,threads.posix", "-linkpkg"]
-    subprocess.run([*command, source.name, "-o", str(program)], cwd=folder, check=True)
-    return program
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tests"))
+from leak_programs import compiled, sources
 
 
 def traced(options, source):
@@ -121,14 +112,11 @@ def main():
     options.heaptap = str(pathlib.Path(options.heaptap).resolve())
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
-    # l06 needs OCaml 5.
-    wanted = tuple(filter(None, options.only.split(",")))
-    sources = [path for path in sorted(SOURCES.glob("*.ml"))
-               if "5.ml" not in path.name and (not wanted or path.name.startswith(wanted))]
+    wanted = list(filter(None, options.only.split(",")))
     columns = [options.rate, "last snapshot", "both", *filter(None, options.thin.split(","))]
     print("program", *columns, *["by cycles/exact"] * options.sizes, sep="\t")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for stem, cells in pool.map(lambda source: judged(options, source), sources):
+        for stem, cells in pool.map(lambda source: judged(options, source), sources(wanted)):
             print(stem, *cells, sep="\t", flush=True)
 
 

@@ -7,9 +7,9 @@ import shutil
 import subprocess
 import time
 
-from bench import HERE, alone, equal, expect, scenario
-
-SOURCES = HERE / "programs" / "leaks"
+import leak_programs
+from bench import alone, equal, expect, scenario
+from leak_programs import SOURCES
 
 # What a small terminal shows.
 LINES = 24
@@ -17,12 +17,7 @@ LINES = 24
 
 def compiled(bench, name):
     """A program of programs/leaks, compiled for this scenario."""
-    place = bench.directory / name
-    place.mkdir(exist_ok=True)
-    shutil.copy(SOURCES / f"{name}.ml", place)
-    subprocess.run(["ocamlopt", "-g", "-thread", "-w", "-a", "unix.cmxa", "threads.cmxa", f"{name}.ml", "-o", name],
-                   cwd=place, check=True)
-    return str(place / name)
+    return str(leak_programs.compiled(SOURCES / f"{name}.ml", bench.directory))
 
 
 def environment(bench):
