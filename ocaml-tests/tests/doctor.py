@@ -63,7 +63,7 @@ def a_program_that_runs(bench):
     """It is traced for the time, and left as it was; the files give the same diagnosis."""
     program = compiled(bench, "l01_cache")
     with running(bench, program, "120") as process:
-        result = doctor(bench, process.pid, "--for", "16s", "-o", "kept", code=3)
+        result = doctor(bench, process.pid, "--for", "56s", "-o", "kept", code=3)
         fits(result.out)
         names_the_leak(result.out)
         expect(process.poll() is None, "the program has ended")
@@ -94,8 +94,10 @@ def a_program_that_is_traced(bench):
                                stdout=subprocess.DEVNULL)
     try:
         time.sleep(2)
-        result = doctor(bench, process.pid, "--for", "12s", "-o", "kept", code=3)
+        # It is as young as a program that fills a cache or its first batch.
+        result = doctor(bench, process.pid, "--for", "12s", "-o", "kept", code=4)
         names_the_leak(result.out)
+        expect("may leak" in result.out and "is young" in result.out, result.out)
         listed = json.loads(bench.run(bench.heaptap, "ps", "--json", env=environment(bench)).out)
         states = [one["state"] for one in listed if one["pid"] == process.pid]
         equal(states, ["tracing"], "what it does afterwards")
@@ -109,11 +111,11 @@ def a_program_that_is_traced(bench):
 def a_program_that_is_started(bench):
     """It runs as by itself; without --for to its end."""
     program = compiled(bench, "l01_cache")
-    result = doctor(bench, "-o", "kept", "--", program, "15", code=3)
+    result = doctor(bench, "-o", "kept", "--", program, "15", code=4)
     fits(result.out)
     names_the_leak(result.out)
-    expect("ended with status 0" in result.out, result.out)
-    ended = doctor(bench, "--for", "8s", "-o", "shorter", "--", program, "120", code=3)
+    expect("ended with status 0" in result.out and "too soon" in result.out, result.out)
+    ended = doctor(bench, "--for", "8s", "-o", "shorter", "--", program, "120", code=4)
     names_the_leak(ended.out)
     expect("SIGTERM" in ended.out, ended.out)
 
@@ -151,6 +153,6 @@ def a_hostile_name(bench):
     program = compiled(bench, "l02_fast")
     hostile = bench.path("<b onload=alert(1)>&")
     shutil.copy(program, hostile)
-    doctor(bench, "--for", "8s", "-o", "kept", "--", hostile, "60", code=3)
+    doctor(bench, "--for", "8s", "-o", "kept", "--", hostile, "60", code=4)
     page = (bench.directory / "kept" / "doctor.html").read_text()
     expect("<b onload" not in page and "&lt;b onload" in page, "the name is not escaped")

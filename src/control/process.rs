@@ -190,11 +190,16 @@ impl Process {
             return Err(refusal.clone());
         }
         let start = Instant::now();
+        // After the last one there is no other moment to try again.
+        let waiting = match order.reason {
+            Reason::Exit => order.patience.max(LONGEST_TURN),
+            _ => order.patience,
+        };
         loop {
             let is_early = start.elapsed() < order.patience.min(LONGEST_START);
             match (self.take)(order) {
                 Err(SnapshotError::Busy)
-                    if start.elapsed() < order.patience && !order.cancellation.is_cancelled() =>
+                    if start.elapsed() < waiting && !order.cancellation.is_cancelled() =>
                 {
                     std::thread::sleep(PACE);
                 }
@@ -290,6 +295,8 @@ pub(super) fn defect(message: &str) -> String {
 
 /// How long a host may take to register its heap once it listens.
 const LONGEST_START: Duration = Duration::from_secs(1);
+/// How long a snapshot at exit waits for the one that is being taken: on a busy machine its copy has little time.
+const LONGEST_TURN: Duration = Duration::from_secs(120);
 
 /// Between two looks at what another thread does.
 const PACE: Duration = Duration::from_millis(2);

@@ -34,16 +34,18 @@ fn of_holder(evidence: &Evidence, series: &HolderSeries) -> Option<Finding> {
     let gain = evidence.gains.iter().find(|gain| gain.holder == series.name);
     let kept = gain.and_then(HolderGain::keeps_all);
     let certainty = certainty(evidence, series, kept, gain)?;
-    // What a program loads looks the same until it is loaded.
+    // What a program loads, and its first batch, look the same until they are done.
     let is_young = is_young(evidence);
-    let certainty = if is_young { certainty.max(Certainty::Likely) } else { certainty };
+    let certainty = if is_young { certainty.max(Certainty::Possible) } else { certainty };
     let kind = match series.pace {
         Pace::Slows => FindingKind::Filling,
         _ if series.kind == HolderKind::Fiber => FindingKind::Fibers,
         _ => FindingKind::Leak,
     };
     let sites = gain.map(|gain| gain.sites.clone()).unwrap_or_default();
-    let mut finding = Finding::new(kind, certainty, sentence(series, kind, certainty, &sites));
+    let is_vague = is_young && certainty == Certainty::Possible;
+    let verb = if is_vague && evidence.has_ended { GREW } else { verb(kind, certainty) };
+    let mut finding = Finding::new(kind, certainty, sentence(series, verb, &sites));
     finding.bytes = Some(series.after.all_bytes() as f64);
     finding.bytes_per_second = Some(series.bytes_per_second);
     finding.since_us = Some(series.since_us);
@@ -54,9 +56,8 @@ fn of_holder(evidence: &Evidence, series: &HolderSeries) -> Option<Finding> {
     } else {
         let lasts = || full_in(evidence, series.bytes_per_second);
         // A program that loads does not load for ever.
-        let is_vague = is_young && certainty == Certainty::Possible;
         finding.full_in_us = if is_vague { None } else { lasts() };
-        let loads = || "the program is young, and may still load what it needs: look again later";
+        let loads = || "the program is young, and may still fill what it needs: look again later";
         finding.advice = advice(evidence, series).or_else(|| is_young.then(|| loads().to_owned()));
     }
     Some(finding)
@@ -151,22 +152,23 @@ fn holder_growth(evidence: &Evidence, series: &HolderSeries) -> HolderGrowth {
     }
 }
 
-fn sentence(
-    series: &HolderSeries,
-    kind: FindingKind,
-    certainty: Certainty,
-    sites: &[GainedSite],
-) -> String {
-    let name = &series.name;
-    let rate = bytes(series.bytes_per_second);
-    let (before, after) = (series.before.all_bytes(), series.after.all_bytes());
-    let sizes = format!("{} to {}", bytes(before as f64), bytes(after as f64));
-    let verb = match (kind, certainty) {
+/// Of a program that ended too soon to call it a leak.
+const GREW: &str = "grew";
+
+fn verb(kind: FindingKind, certainty: Certainty) -> &'static str {
+    match (kind, certainty) {
         (FindingKind::Filling, _) => "still fills, less and less",
         (_, Certainty::Sure) => "leaks",
         (_, Certainty::Likely) => "probably leaks",
         (_, Certainty::Possible) => "may leak",
-    };
+    }
+}
+
+fn sentence(series: &HolderSeries, verb: &str, sites: &[GainedSite]) -> String {
+    let name = &series.name;
+    let rate = bytes(series.bytes_per_second);
+    let (before, after) = (series.before.all_bytes(), series.after.all_bytes());
+    let sizes = format!("{} to {}", bytes(before as f64), bytes(after as f64));
     let outside = if series.grows_outside() { ", most of it outside the heap" } else { "" };
     let how = match series.pace {
         Pace::Even => "evenly, ",
@@ -176,7 +178,8 @@ fn sentence(
     };
     let line = sites.first().map(|site| format!(", allocated at {}", place(&site.site)));
     let line = line.unwrap_or_default();
-    format!("{name} {verb}: it grew {how}by {rate}/s, from {sizes}{outside}{line}")
+    let it = if verb == GREW { "" } else { ": it grew" };
+    format!("{name} {verb}{it} {how}by {rate}/s, from {sizes}{outside}{line}")
 }
 
 /// `file.ml:12 (Module.function)`.

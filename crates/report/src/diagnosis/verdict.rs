@@ -5,7 +5,7 @@ use super::finding::{
     Examined, ExaminedHolder, ExaminedSnapshot, ExaminedTrace, Finding, FindingKind, Outcome,
     Verdict,
 };
-use super::holders::that_count;
+use super::holders::{is_young, that_count};
 use crate::figures::units::short_duration;
 
 /// A shorter look does not show that nothing is wrong.
@@ -24,11 +24,13 @@ pub(super) fn verdict(evidence: &Evidence, findings: &[Finding]) -> Verdict {
     let is_suspected = findings.iter().any(|finding| finding.is_problem);
     if is_suspected || is_too_little(evidence) {
         let suspect = findings.iter().find(|finding| finding.is_problem);
+        let ended = format!("the program ended after {watched}, too soon to see what grows");
         let why = match (suspect, evidence.snapshots.len()) {
-            (Some(suspect), _) => format!("in {watched} this was seen: {}", suspect.sentence),
-            (None, _) if evidence.has_ended => {
-                format!("the program ended after {watched}, too soon to see what grows")
+            (Some(suspect), _) if evidence.has_ended && is_young(evidence) => {
+                format!("{ended} for ever: {}", suspect.sentence)
             }
+            (Some(suspect), _) => format!("in {watched} this was seen: {}", suspect.sentence),
+            (None, _) if evidence.has_ended => ended,
             (None, 0) => {
                 format!("there is no heap snapshot, and the trace of {watched} shows no growth")
             }
