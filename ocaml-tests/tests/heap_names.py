@@ -113,7 +113,7 @@ def interfaces_alone(bench):
     write(bench, {"closed/store.mli": HIDDEN})
     by_hand(bench, "closed", files=("store.mli", "store.ml", "main.ml"))
     snapshot(bench, "closed/prog")
-    expect_none(bench, "no .cmt: ", "Store")
+    expect_none(bench, "only .cmi: ", "Store")
     write(bench, {"abstract/store.mli": "type t\nval table : t\nval fill : int -> unit\n"})
     write(bench, {"abstract/store.ml": TABLE.replace("let fill", "type t = (int, entry) Hashtbl.t\nlet fill"),
                   "abstract/main.ml": MAIN % "Store"})

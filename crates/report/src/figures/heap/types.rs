@@ -115,7 +115,7 @@ impl TypeFiles {
             };
             text += &format!(", from {}", some(places.iter().map(place), MOST_PLACES));
         }
-        for (what, names) in [("no .cmt", &without_types), ("no .cmt or .cmi", &without_files)] {
+        for (what, names) in [("only .cmi", &without_types), ("no .cmt or .cmi", &without_files)] {
             if !names.is_empty() {
                 text += &format!("; {what}: {}", some(names.iter().cloned(), MOST_NAMES));
             }
@@ -155,7 +155,7 @@ mod tests {
         );
         assert_eq!(
             files.text,
-            "of 6 of 14 modules, from _build/default/bin/.main.eobjs (dune), src; no .cmt: Foo, Bar; \
+            "of 6 of 14 modules, from _build/default/bin/.main.eobjs (dune), src; only .cmi: Foo, Bar; \
              no .cmt or .cmi: A, B, C, D, E and 1 more"
         );
     }
