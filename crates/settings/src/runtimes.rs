@@ -16,7 +16,7 @@ pub struct SupportedRuntime {
 pub const OCAML: SupportedRuntime =
     SupportedRuntime { name: "OCaml", releases: "4.12 to 4.14, 5.3 or 5.4" };
 
-/// CRuby.
+/// Ruby.
 pub const RUBY: SupportedRuntime = SupportedRuntime { name: "Ruby", releases: "3.1.2" };
 
 /// All of them.
