@@ -9,7 +9,7 @@ use crate::runtimes::attach::{Lookup, Refusal};
 /// The release whose layout is known.
 const KNOWN: &CStr = c"3.1.2";
 
-/// Whether these symbols are those of CRuby. A refusal if it is another release.
+/// Whether these symbols are those of Ruby. A refusal if it is another release.
 pub(super) fn is_ruby(lookup: Lookup<'_>) -> Result<bool, Refusal> {
     let has = |name: &CStr| lookup(name).is_some();
     if !(has(c"ruby_current_vm_ptr") && has(c"ruby_setup") && has(c"ruby_description")) {

@@ -6,15 +6,16 @@
 //! a page is used up, and for the few objects that never take the fast path. What was allocated in
 //! between is the difference of the runtime's own count.
 //!
-//! Other tools have hooks, too, and see no objects while the gate is closed. A change of
+//! Other tools have hooks for objects, too, and see none while the gate is closed. A change of
 //! hooks, whoever makes it, sets the bit again (`rb_objspace_set_event_hook`). Where it is found set,
-//! the gate stays open.
+//! the caller is asked whether there are others; then the gate stays open until the next collection,
+//! where that is asked again.
 //!
 //! Under the runtime's lock.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::layout::{FLAGS, HAS_HOOK, PAGE_OBJECTS, SLOT_WORDS, TOTAL};
+use super::layout::{FLAGS, HAS_HOOK, IS_MINOR, PAGE_OBJECTS, SLOT_WORDS, TOTAL};
 
 /// As many words can be allocated without a call of the hook.
 const UNSEEN_WORDS: isize = (PAGE_OBJECTS * SLOT_WORDS) as isize;
@@ -27,7 +28,7 @@ pub(super) struct Gate {
     /// The runtime's count when the hook was called last.
     seen: usize,
     is_closed: bool,
-    /// Another tool may have a hook.
+    /// Another tool has a hook.
     stays_open: bool,
 }
 
@@ -44,6 +45,11 @@ impl Gate {
         Gate { flags, total, seen, is_closed: false, stays_open: false }
     }
 
+    /// Whether the collection, or the last one, marks young objects only.
+    pub(super) fn is_minor(&self) -> bool {
+        self.flags.load(Ordering::Relaxed) & IS_MINOR != 0
+    }
+
     /// The objects that were allocated since the last call.
     pub(super) fn count(&mut self) -> usize {
         let total = self.total.load(Ordering::Relaxed);
@@ -53,14 +59,21 @@ impl Gate {
     }
 
     /// So many words are left to the next sample.
-    pub(super) fn set(&mut self, left: isize) {
+    pub(super) fn set(&mut self, left: isize, has_others: impl Fn() -> bool) {
         let flags = self.flags.load(Ordering::Relaxed);
         let is_open = flags & HAS_HOOK != 0;
-        self.stays_open |= self.is_closed && is_open;
+        if self.is_closed && is_open {
+            self.stays_open = has_others();
+        }
         self.is_closed = left >= UNSEEN_WORDS && !self.stays_open;
         if self.is_closed == is_open {
             self.flags.store(flags ^ HAS_HOOK, Ordering::Relaxed);
         }
+    }
+
+    /// A collection: whether it still has to stay open.
+    pub(super) fn ask_again(&mut self, has_others: impl Fn() -> bool) {
+        self.stays_open = self.stays_open && has_others();
     }
 
     /// No object is allocated unseen from now on. Async-signal-safe.
@@ -97,7 +110,7 @@ mod tests {
         for (left, open) in
             [(UNSEEN_WORDS - 1, true), (UNSEEN_WORDS, false), (isize::MAX, false), (0, true)]
         {
-            gate.set(left);
+            gate.set(left, || false);
             assert_eq!(is_open(objspace), open, "{left}");
         }
         // Nothing else has changed.
@@ -109,21 +122,31 @@ mod tests {
     fn it_stays_open_for_others() {
         let objspace = objspace();
         let mut gate = gate(objspace);
-        gate.set(isize::MAX);
+        gate.set(isize::MAX, || false);
         assert!(!is_open(objspace));
         objspace[FLAGS / 8].fetch_or(HAS_HOOK as usize, Ordering::Relaxed);
-        gate.set(isize::MAX);
+        gate.set(isize::MAX, || true);
         assert!(is_open(objspace));
+        gate.ask_again(|| true);
+        gate.set(isize::MAX, || unreachable!("it was open before"));
+        assert!(is_open(objspace));
+        gate.ask_again(|| false);
+        gate.set(isize::MAX, || unreachable!("it was open before"));
+        assert!(!is_open(objspace));
+        // A change of other hooks.
+        objspace[FLAGS / 8].fetch_or(HAS_HOOK as usize, Ordering::Relaxed);
+        gate.set(isize::MAX, || false);
+        assert!(!is_open(objspace));
     }
 
     #[test]
     fn it_is_opened_at_once_and_closes_again() {
         let objspace = objspace();
         let mut gate = gate(objspace);
-        gate.set(isize::MAX);
+        gate.set(isize::MAX, || false);
         gate.open();
         assert!(is_open(objspace));
-        gate.set(isize::MAX);
+        gate.set(isize::MAX, || false);
         assert!(!is_open(objspace));
     }
 

@@ -5,13 +5,17 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::host::{self, Host};
-use super::layout::{END_OF_MARKING, FALSE, NEW_OBJECT, RAW_ARGUMENT, T_DATA, TRUE};
+use super::layout::{
+    END_OF_MARKING, ENTRY, EXIT, FALSE, NEW_OBJECT, RAW_ARGUMENT, START_OF_COLLECTION, T_DATA, TRUE,
+};
 use super::symbols::{DataType, Runtime, Value};
 use super::values::Object;
 use crate::tracer::{self, say};
 
 /// The events of the hook.
-const EVENTS: u32 = NEW_OBJECT | END_OF_MARKING;
+const EVENTS: u32 = NEW_OBJECT | START_OF_COLLECTION | END_OF_MARKING;
+/// And those of the time line.
+const TIMED: u32 = EVENTS | ENTRY | EXIT;
 
 /// The type of the object that has the runtime call us when objects have moved.
 static MOVES: DataType = DataType {
@@ -30,12 +34,13 @@ static MOVES: DataType = DataType {
 static WATCHER: AtomicUsize = AtomicUsize::new(0);
 
 /// Adds the hook. Allocates one object, which the program's own listing of objects leaves out.
-pub(super) fn add(runtime: &Runtime) {
+pub(super) fn add(runtime: &Runtime, has_time_line: bool) {
     // Not NULL: else the function for moves is not called.
     let unused = (&raw const MOVES).cast_mut().cast();
     let watcher = (runtime.wrap)(FALSE, unused, &raw const MOVES);
     WATCHER.store(watcher, Ordering::Relaxed);
-    (runtime.add_hook)(on_event, EVENTS, watcher, RAW_ARGUMENT);
+    let events = if has_time_line { TIMED } else { EVENTS };
+    (runtime.add_hook)(on_event, events, watcher, RAW_ARGUMENT);
 }
 
 /// Removes it. Inside the hook it takes effect when that returns.
@@ -44,7 +49,7 @@ pub(super) fn remove(runtime: &Runtime) {
 }
 
 /// The hook.
-extern "C" fn on_event(_: Value, event: *mut c_void) {
+pub(super) extern "C" fn on_event(_: Value, event: *mut c_void) {
     tracer::guard(|| {
         // SAFETY: the runtime calls hooks under its lock, and none inside another; references end where
         // the functions below say.
@@ -53,6 +58,11 @@ extern "C" fn on_event(_: Value, event: *mut c_void) {
             NEW_OBJECT => on_new_object(event),
             // SAFETY: under the lock; `host` is not used any more.
             END_OF_MARKING => unsafe { host::on_own_stack(Host::marked) },
+            // The first object starts the session of a forked child.
+            _ if host.has_forked() => {}
+            START_OF_COLLECTION => host.collection_begins(),
+            ENTRY => host.slice_begins(),
+            EXIT => host.slice_ends(),
             _ => {}
         }
     });
@@ -89,7 +99,7 @@ fn is_ractor(runtime: &Runtime, object: Object) -> bool {
     object.class().is_some_and(|class| is_of(class) == TRUE)
 }
 
-/// With a hook for objects CRuby 3.1 crashes in the first ractor beside the main one, whoever added the
+/// With a hook for objects Ruby 3.1 crashes in the first ractor beside the main one, whoever added the
 /// hook.
 #[cold]
 fn give_up(host: &Host) {

@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use heaptap_trace::Source;
 
 use super::gate::Gate;
+use super::hook_list::HookList;
 use super::layout::{OLD, SLOT_WORDS};
 use super::proof::Proved;
 use super::stack::SharedWalker;
-use super::symbols::Runtime;
+use super::symbols::{EventHook, Runtime};
 use super::values::Object;
+use crate::probes::SliceKind;
 use crate::runtimes::attach::OwnStack;
 use crate::tracer::{
     self, AllocatedBlock, Failure, Fate, Generation, Mutator, Registers, Session, StackSource,
@@ -25,12 +27,17 @@ pub(super) struct Host {
     pub(super) runtime: Runtime,
     mutator: Mutator,
     gate: Gate,
+    hooks: HookList,
+    /// The one that is ours.
+    own_hook: EventHook,
     walker: Arc<SharedWalker>,
     /// Where hooks run when they have something to record. What a hook leaves on the program's own stack,
     /// the collector takes for references: a sampled object would live on because it was sampled.
     stack: OwnStack,
     /// Words until the next sample.
     left: isize,
+    /// Collections of the whole heap.
+    cycles: u64,
 }
 
 /// The host of the session that has begun; NULL if there is none. Used under the runtime's lock only.
@@ -46,6 +53,7 @@ impl Host {
         proved: Proved,
         walker: &Arc<SharedWalker>,
         stack: OwnStack,
+        own_hook: EventHook,
         session: &Arc<Session>,
     ) -> Result<Box<Host>, Failure> {
         let shared = Arc::clone(walker);
@@ -59,9 +67,12 @@ impl Host {
             runtime: *runtime,
             mutator,
             gate,
+            hooks: proved.hooks,
+            own_hook,
             walker: Arc::clone(walker),
             stack,
             left,
+            cycles: 0,
         }))
     }
 
@@ -71,7 +82,7 @@ impl Host {
         let words = self.gate.count().saturating_mul(SLOT_WORDS);
         self.left = self.left.saturating_sub_unsigned(words);
         if self.left >= 0 {
-            self.gate.set(self.left);
+            self.set_gate();
         }
         self.left < 0
     }
@@ -84,7 +95,12 @@ impl Host {
         let block = AllocatedBlock { source: Source::Minor, address, words: SLOT_WORDS };
         // A lost sample is counted.
         let _ = self.mutator.hit_tracked(&mut self.left, block, Tracked::Young, Registers::NONE);
-        self.gate.set(self.left);
+        self.set_gate();
+    }
+
+    fn set_gate(&mut self) {
+        let (hooks, own) = (self.hooks, self.own_hook);
+        self.gate.set(self.left, || hooks.has_others_than(own));
     }
 
     /// Whether this is a forked child in which no hook has run yet.
@@ -97,6 +113,8 @@ impl Host {
     pub(super) fn marked(&mut self) {
         // SAFETY: in a hook, and no walk is under way.
         unsafe { self.walker.forget_addresses() };
+        let (hooks, own) = (self.hooks, self.own_hook);
+        self.gate.ask_again(|| hooks.has_others_than(own));
         let Runtime { is_marked, .. } = self.runtime;
         // A session that has ended by itself has no blocks.
         let _ = self.mutator.sweep(Generation::Major, |address| match is_marked(address) {
@@ -113,6 +131,24 @@ impl Host {
                 _ => Fate::Alive(address),
             }
         });
+        if !self.gate.is_minor() {
+            self.cycles += 1;
+            self.mutator.cycle_marked(self.cycles);
+        }
+    }
+
+    /// A collection begins.
+    pub(super) fn collection_begins(&self) {
+        self.mutator.is_not_marking();
+    }
+
+    /// The program stands still for the collector. What it does is known too late to tell its kinds apart.
+    pub(super) fn slice_begins(&mut self) {
+        self.mutator.slice_begins(SliceKind::Major);
+    }
+
+    pub(super) fn slice_ends(&mut self) {
+        self.mutator.slice_ends(SliceKind::Major);
     }
 
     /// The collector has moved objects, and the old places still say where to.
@@ -126,7 +162,12 @@ impl Host {
     /// The last moments before a session begins.
     pub(super) fn begin(&mut self) {
         self.gate.count();
-        self.gate.set(self.left);
+        self.set_gate();
+    }
+
+    /// Whether the session records when the collector works.
+    pub(super) fn has_time_line(&self) -> bool {
+        self.mutator.session().options.time_line
     }
 
     /// Ends its mutator. After [`remove`], or if it was never installed.

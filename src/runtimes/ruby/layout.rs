@@ -1,7 +1,19 @@
-//! Where CRuby 3.1.2 on amd64 keeps what, in bytes.
+//! Where Ruby 3.1.2 on amd64 keeps what, in bytes.
 
 /// `struct rb_vm_struct` (`vm_core.h`): its `objspace`.
 pub(super) const VM_OBJSPACE: usize = 1104;
+/// Its `ractor.main_ractor`.
+pub(super) const VM_MAIN_RACTOR: usize = 32;
+
+/// `struct rb_ractor_pub` (`vm_core.h`), with which a ractor begins: the first hook of its `hooks`.
+pub(super) const RACTOR_HOOKS: usize = 16;
+
+/// `rb_event_hook_t` (`vm_trace.c`): its flags, with the events behind them.
+pub(super) const HOOK_FLAGS: usize = 0;
+pub(super) const HOOK_FUNCTION: usize = 8;
+pub(super) const HOOK_NEXT: usize = 24;
+/// `RUBY_EVENT_HOOK_FLAG_DELETED`, in the flags.
+pub(super) const DELETED: u32 = 2;
 
 /// `struct rb_objspace` (`gc.c`): the bit field `flags`.
 pub(super) const FLAGS: usize = 16;
@@ -12,6 +24,8 @@ pub(super) const TOTAL: usize = 24;
 
 /// In `flags`: `has_hook`. While it is set, no object is allocated on the fast path.
 pub(super) const HAS_HOOK: u32 = 1 << 8;
+/// In `flags`: `during_minor_gc`, the bit behind it, of the last collection.
+pub(super) const IS_MINOR: u32 = 1 << 9;
 
 /// The words of a slot: `sizeof(RVALUE)`. There is one size of slots without `USE_RVARGC`.
 pub(super) const SLOT_WORDS: usize = 5;
@@ -21,8 +35,14 @@ pub(super) const PAGE_OBJECTS: usize = 409;
 
 /// `RUBY_INTERNAL_EVENT_NEWOBJ` (`include/ruby/internal/event.h`).
 pub(super) const NEW_OBJECT: u32 = 0x10_0000;
+/// `RUBY_INTERNAL_EVENT_GC_START`: a collection begins, and has marked nothing.
+pub(super) const START_OF_COLLECTION: u32 = 0x40_0000;
 /// `RUBY_INTERNAL_EVENT_GC_END_MARK`.
 pub(super) const END_OF_MARKING: u32 = 0x80_0000;
+/// `RUBY_INTERNAL_EVENT_GC_ENTER`: the program stands still.
+pub(super) const ENTRY: u32 = 0x200_0000;
+/// `RUBY_INTERNAL_EVENT_GC_EXIT`: it goes on.
+pub(super) const EXIT: u32 = 0x400_0000;
 
 /// `RUBY_EVENT_HOOK_FLAG_RAW_ARG` (`include/ruby/debug.h`).
 pub(super) const RAW_ARGUMENT: libc::c_int = 4;

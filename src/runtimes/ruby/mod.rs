@@ -1,4 +1,4 @@
-//! CRuby 3.1: everything that is known about it. Programs for amd64 are traced unmodified.
+//! Ruby 3.1: everything that is known about it. Programs for amd64 are traced unmodified.
 //!
 //! Ruby has event hooks of its own for objects and collections. The library is preloaded; once
 //! `ruby_setup` has made the heap, the layout is proved in the live process and a hook is added, as a
@@ -7,11 +7,12 @@
 //! - `detect`: which release a program holds; `start`: waits until it has a heap.
 //! - `symbols`: what is used of the runtime; `layout`: where it keeps what; `proof`: that it does.
 //! - `sessions`: how a session begins and ends; `hooks`: what the runtime calls; `host`: the state behind that.
-//! - `gate`: keeps allocations that are far from the next sample on the runtime's fast path.
+//! - `gate`: keeps allocations that are far from the next sample on the runtime's fast path; `hook_list`: who else
+//!   wants to see them.
 //! - `stack`: backtraces; `names`: of their functions, which outlive these.
 //! - `values`: strings, classes and methods in memory; `runtime`: all that as a [`Runtime`].
 //!
-//! Facts about the runtime are from the source of CRuby 3.1.2 unless said otherwise.
+//! Facts about the runtime are from the source of Ruby 3.1.2 unless said otherwise.
 //!
 //! # Locks
 //!
@@ -28,6 +29,7 @@
 
 mod detect;
 mod gate;
+mod hook_list;
 mod hooks;
 mod host;
 mod layout;

@@ -10,9 +10,11 @@
 //!
 //! Hooks write, under the runtime's lock; the writer thread reads.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use heaptap_trace::{Location, LocationList};
 
-use crate::sys::memory::Region;
+use crate::sys::memory::{MappedArray, Region};
 
 /// The words of the memory for names: 32 MiB, of which untouched pages take nothing.
 const WORDS: usize = 4 << 20;
@@ -32,31 +34,31 @@ pub(super) struct Place(pub(super) u32);
 
 /// Memory that is written once, word by word, and never unmapped.
 #[derive(Clone, Copy)]
-struct Memory(*mut u64);
-
-// SAFETY: a reader reads words only that were written before it learned of them.
-unsafe impl Send for Memory {}
-// SAFETY: the same.
-unsafe impl Sync for Memory {}
+struct Memory(&'static [AtomicU64]);
 
 impl Memory {
-    /// A word that was written; 0 beyond the memory.
-    fn word(self, at: usize) -> u64 {
-        if at >= WORDS {
-            return 0;
-        }
-        // SAFETY: within the mapping. It is zeroed, or was written by this thread or before the code that
-        // leads here was handed over.
-        unsafe { self.0.add(at).read() }
+    fn new() -> Option<Memory> {
+        let words = MappedArray::<AtomicU64>::new(WORDS)?.into_raw();
+        // SAFETY: as many zeroed words, which are never unmapped.
+        Some(Memory(unsafe { std::slice::from_raw_parts(words, WORDS) }))
     }
 
-    fn text(self, place: Place) -> &'static [u8] {
-        let (at, length) = (place.0 as usize, self.word(place.0 as usize) as usize);
-        if length > WORDS.saturating_sub(at + 1) * 8 {
-            return &[];
+    /// A word; 0 beyond the memory.
+    fn word(self, at: usize) -> u64 {
+        self.0.get(at).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn put(self, at: usize, word: u64) {
+        if let Some(place) = self.0.get(at) {
+            place.store(word, Ordering::Relaxed);
         }
-        // SAFETY: within the mapping, which is never unmapped; a text is complete before its place is known.
-        unsafe { std::slice::from_raw_parts(self.0.add(at + 1).cast(), length) }
+    }
+
+    fn text(self, place: Place) -> impl Iterator<Item = u8> {
+        let at = place.0 as usize;
+        let length = (self.word(at) as usize).min(LONGEST);
+        let words = (at + 1..).map(move |at| self.word(at).to_le_bytes());
+        words.flatten().take(length)
     }
 }
 
@@ -70,7 +72,8 @@ impl Reader {
         let line = (code & ((1 << LINE_BITS) - 1)) as u32;
         let function = self.0.word((code >> LINE_BITS) as usize);
         let (file, name) = texts_of(function);
-        let (file, definition) = (self.0.text(file), self.0.text(name));
+        let [file, definition] = [file, name].map(|it| self.0.text(it).collect::<Vec<u8>>());
+        let (file, definition) = (&file[..], &definition[..]);
         list.add(Location { file, line, start_char: 0, end_char: 0, definition });
     }
 }
@@ -94,7 +97,7 @@ impl Names {
     pub(super) fn new() -> Option<Names> {
         let (texts, functions) = (Region::new(ENTRIES)?, Region::new(ENTRIES)?);
         // No place is 0.
-        Some(Names { memory: Memory(Region::new(WORDS)?.into_raw()), used: 1, texts, functions })
+        Some(Names { memory: Memory::new()?, used: 1, texts, functions })
     }
 
     pub(super) fn reader(&self) -> Reader {
@@ -122,8 +125,7 @@ impl Names {
             Probed::Free(slot) => slot,
         };
         let place = self.take(1)?;
-        // SAFETY: `take` has returned a word of the mapping that nobody knows.
-        unsafe { memory.0.add(place.0 as usize).write(function) };
+        memory.put(place.0 as usize, function);
         set(&mut self.functions, slot, hash, place);
         Some(place)
     }
@@ -136,20 +138,19 @@ impl Names {
         });
         let hash = mix(hash);
         let memory = self.memory;
-        let is_same = |place| memory.text(place).iter().copied().eq(bytes());
+        let is_same = |place| memory.text(place).eq(bytes());
         let slot = match probe(&self.texts, hash, is_same)? {
             Probed::Found(place) => return Some(place),
             Probed::Free(slot) => slot,
         };
         let length = bytes().count();
         let place = self.take(1 + length.div_ceil(8))?;
-        // SAFETY: `take` has returned as many words of the mapping, which nobody knows.
-        unsafe { memory.0.add(place.0 as usize).write(length as u64) };
-        for (index, byte) in bytes().enumerate() {
-            // SAFETY: `index < length`, for which there is room behind the first word.
-            let at = unsafe { memory.0.add(place.0 as usize + 1).cast::<u8>().add(index) };
-            // SAFETY: the same.
-            unsafe { at.write(byte) };
+        let mut at = place.0 as usize;
+        memory.put(at, length as u64);
+        let mut rest = bytes();
+        for _ in 0..length.div_ceil(8) {
+            at += 1;
+            memory.put(at, u64::from_le_bytes(std::array::from_fn(|_| rest.next().unwrap_or(0))));
         }
         set(&mut self.texts, slot, hash, place);
         Some(place)
@@ -194,7 +195,7 @@ fn set(table: &mut [u64], slot: usize, hash: u64, place: Place) {
     }
 }
 
-/// Spreads a number over all bits (the finaliser of MurmurHash3).
+/// Spreads a number over all bits (the finaliser of Murmur hashing, 64 bits).
 fn mix(mut hash: u64) -> u64 {
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -238,7 +239,7 @@ mod tests {
         for length in [0, 1, 7, 8, 9, LONGEST, LONGEST + 1] {
             let text = vec![b'x'; length];
             let place = names.text(&[&text]).unwrap();
-            assert_eq!(names.memory.text(place), &text[..length.min(LONGEST)]);
+            assert!(names.memory.text(place).eq(text.into_iter().take(LONGEST)));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
+use super::hook_list::HookList;
 use super::layout::{
     END_OF_MARKING, FAST_PATH, FLAGS, HAS_HOOK, HOOK_EVENTS, NEW_OBJECT, NIL, RAW_ARGUMENT,
     VM_OBJSPACE,
@@ -17,15 +18,18 @@ use crate::sys::process_memory::read_word;
 pub(super) struct Proved {
     /// The address of the one `rb_objspace_t`.
     pub(super) objspace: usize,
+    /// The hooks of the program.
+    pub(super) hooks: HookList,
 }
 
 /// Proves the layout. Once the heap is there and before the program runs. Adds a hook and removes it again.
 pub(super) fn prove(runtime: &Runtime) -> Result<Proved, Refusal> {
     prove_fast_path(code_of(runtime.fast_path, usize::MAX))?;
     let objspace = objspace(runtime).ok_or(Refusal::Layout("there is no heap"))?;
-    prove_hooks(runtime, objspace)?;
+    let hooks = HookList::find(runtime).ok_or(Refusal::Layout("there is no list of hooks"))?;
+    prove_hooks(runtime, objspace, hooks)?;
     prove_strings(runtime)?;
-    Ok(Proved { objspace })
+    Ok(Proved { objspace, hooks })
 }
 
 /// The code of the fast path names the offsets, and tests the bit that the gate changes.
@@ -49,7 +53,7 @@ fn hooks_at(objspace: usize) -> Option<(u32, u32)> {
 }
 
 /// A hook that is added and removed shows in the fields, and in no other bit of them.
-fn prove_hooks(runtime: &Runtime, objspace: usize) -> Result<(), Refusal> {
+fn prove_hooks(runtime: &Runtime, objspace: usize, hooks: HookList) -> Result<(), Refusal> {
     /// Never called: no object is allocated while it is there.
     extern "C" fn nothing(_: Value, _: *mut c_void) {}
     const EVENTS: [u32; 2] = [NEW_OBJECT, NEW_OBJECT | END_OF_MARKING];
@@ -57,11 +61,14 @@ fn prove_hooks(runtime: &Runtime, objspace: usize) -> Result<(), Refusal> {
     let Some((flags, 0)) = before.filter(|(flags, _)| flags & HAS_HOOK == 0) else {
         return Err(Refusal::Layout("a tool has a hook for objects before the program begins"));
     };
+    let listed: Vec<_> = hooks.hooks().collect();
     for events in EVENTS {
         (runtime.add_hook)(nothing, events, NIL, RAW_ARGUMENT);
         let during = hooks_at(objspace);
+        let with_ours = std::iter::once((nothing as *const () as usize, events));
+        let is_listed = hooks.hooks().eq(with_ours.chain(listed.iter().copied()));
         let removed = (runtime.remove_hook)(nothing, NIL);
-        let is_known = during == Some((flags | HAS_HOOK, events));
+        let is_known = during == Some((flags | HAS_HOOK, events)) && is_listed;
         if !is_known || removed != 1 || hooks_at(objspace) != before {
             return Err(Refusal::Layout("the hooks for objects"));
         }

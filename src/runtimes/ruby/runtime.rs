@@ -1,14 +1,14 @@
-//! CRuby as a [`Runtime`].
+//! Ruby as a [`Runtime`].
 
 use heaptap_settings::RUBY as RELEASES;
 
 use super::{detect, sessions, start};
 use crate::runtimes::attach::{Attachment, Lookup, Refusal, Runtime};
 
-/// CRuby 3.1.
+/// Ruby 3.1.
 pub(in crate::runtimes) static RUBY: Ruby = Ruby;
 
-/// CRuby, for [`crate::runtimes::attach`].
+/// Ruby, for [`crate::runtimes::attach`].
 pub(in crate::runtimes) struct Ruby;
 
 impl Runtime for Ruby {

@@ -64,14 +64,14 @@ impl SessionHooks for RubySessions {
 
     fn prepare(&self, session: &Arc<Session>) -> Result<(), Failure> {
         let RubySessions { runtime, proved, walker, stack, .. } = self;
-        self.put_aside(Host::new(runtime, *proved, walker, *stack, session)?);
+        self.put_aside(Host::new(runtime, *proved, walker, *stack, hooks::on_event, session)?);
         Ok(())
     }
 
     fn begin(&self) {
         let Some(mut host) = self.take() else { return };
         open_gate_in_children();
-        hooks::add(&self.runtime);
+        hooks::add(&self.runtime, host.has_time_line());
         host.begin();
         host::install(host);
     }

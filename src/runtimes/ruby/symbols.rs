@@ -1,4 +1,4 @@
-//! What is used of the runtime. All of it is exported by the library or program that is CRuby.
+//! What is used of the runtime. All of it is exported by the library or program that is Ruby.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 
