@@ -5,7 +5,7 @@ when "exit" then exit 3
 when "exit!" then exit! 4
 when "abort" then abort "it ends"
 when "raise" then raise "not caught"
-when "signal" then Process.kill(:TERM, $$); sleep
+when "signal" then sleep 0.5; Process.kill(:TERM, $$); sleep
 when "kill" then sleep 0.5; Process.kill(:KILL, $$); sleep
 when "exec" then exec "echo", "another program"
 when "system" then system("ruby", "-e", "puts 'a child'") or exit 1
