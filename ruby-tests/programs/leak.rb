@@ -13,6 +13,7 @@ end
 
 60_000.times do |number|
   handle(number)
-  GC.start if number % 6_000 == 0
+  GC.start if number % 4_000 == 0
+  sleep 0.005 if number % 100 == 0
 end
 puts GC.stat(:major_gc_count)
