@@ -94,7 +94,7 @@ RELEASE_CHAIN := build exports install-tests docs-tests viewer-check loom fuzz
 .PHONY: test
 test: tools consumers
 	$(MAKE) --no-print-directory -j2 --output-sync=target CHAINED=yes $(DEBUG_CHAIN) $(RELEASE_CHAIN)
-	$(MAKE) --no-print-directory c-tests ocaml-tests viewer-tests
+	$(MAKE) --no-print-directory c-tests ocaml-tests ruby-tests viewer-tests
 	@echo "make test: all passed"
 
 ifdef CHAINED
@@ -117,7 +117,7 @@ test-long:
 TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
 	python3:python3 strace:strace valgrind:valgrind \
 	coqc:coq ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
-	go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux pip3:python3-pip \
+	ruby:ruby ruby:ruby-webrick go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux pip3:python3-pip \
 	$(if $(CONSUMERS),java:default-jre-headless)
 
 .PHONY: tools
@@ -215,6 +215,11 @@ ocaml-tests:
 		$(MAKE) --no-print-directory -C ocaml-tests versions OCAML=$$version; \
 	done
 	$(MAKE) --no-print-directory -C ocaml-tests test5
+
+# Ruby programs from the distribution, traced as they are.
+.PHONY: ruby-tests
+ruby-tests:
+	$(MAKE) --no-print-directory -C ruby-tests test
 
 .PHONY: doc
 doc:

@@ -89,7 +89,7 @@ def only_what_is_not_there(bench):
     """Ends with 2, and says what there was instead."""
     project(bench)
     result = run(bench, "--only", "absent", "--", "dune", "exec", "./main.exe", code=2)
-    expect(re.fullmatch(r"heaptap: nothing was traced: no OCaml program called absent was started; there were .*dune.*main\.exe.*\n",
+    expect(re.fullmatch(r"heaptap: nothing was traced: no traceable program called absent was started; there were .*dune.*main\.exe.*\n",
                         result.err), f"said {result.err!r}")
     equal(files(bench), [], "files")
 

@@ -7,17 +7,18 @@
 //! `attach` holds what every runtime needs, and the trait that a runtime
 //! implements. Each runtime has a folder that alone knows its memory layouts. To
 //! add one, add its folder and its entry in `KNOWN`.
-//! Dependencies: `ocaml → attach → tracer`.
+//! Dependencies: `{ocaml, ruby} → attach → tracer`.
 
 #![allow(unsafe_code, reason = "patches programs that were not built for it")]
 
 pub(crate) mod attach;
 pub(crate) mod ocaml;
+mod ruby;
 
 pub(crate) use attach::attached;
 
 /// The runtimes that are looked for, in this order.
-static KNOWN: [&dyn attach::Runtime; 2] = [&ocaml::OCAML4, &ocaml::OCAML5];
+static KNOWN: [&dyn attach::Runtime; 3] = [&ocaml::OCAML4, &ocaml::OCAML5, &ruby::RUBY];
 
 /// Runs when the library is loaded, before the program's `main`.
 #[used]

@@ -16,8 +16,11 @@ pub struct SupportedRuntime {
 pub const OCAML: SupportedRuntime =
     SupportedRuntime { name: "OCaml", releases: "4.12 to 4.14, 5.3 or 5.4" };
 
+/// Ruby.
+pub const RUBY: SupportedRuntime = SupportedRuntime { name: "Ruby", releases: "3.1.2" };
+
 /// All of them.
-pub const RUNTIMES: [SupportedRuntime; 1] = [OCAML];
+pub const RUNTIMES: [SupportedRuntime; 2] = [OCAML, RUBY];
 
 /// All of them in a phrase, such as `OCaml 4.14 or 5.3`.
 pub fn supported_runtimes() -> String {

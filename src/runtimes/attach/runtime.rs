@@ -29,6 +29,12 @@ pub(crate) trait Runtime: Sync {
         None
     }
 
+    /// Has `attach` called as soon as there is a heap, and before the program's code runs, for a runtime whose
+    /// layout cannot be proved before. False: it is attached to at once. Before `main`.
+    fn wait_for_heap(&self, _attach: fn()) -> Result<bool, Refusal> {
+        Ok(false)
+    }
+
     /// Whether it has a heap already, and can be attached to nevertheless. Then
     /// [`attach`](Runtime::attach) and [`prepare_snapshots`](Runtime::prepare_snapshots) are called on a
     /// thread that holds its lock, at the beginning of a minor collection: outside of malloc, of the loader and of the

@@ -63,7 +63,7 @@ impl ProcessNames {
         let started_as = self.arguments.first().map(Path::new);
         let interprets = [Some(self.executable.as_path()), started_as].iter().flatten().any(|it| {
             let name = it.file_name().unwrap_or_default().as_bytes();
-            name == b"ocaml" || name.starts_with(b"ocamlrun")
+            name == b"ocaml" || name.starts_with(b"ocamlrun") || name.starts_with(b"ruby")
         });
         let is_file = |argument: &&OsString| !argument.as_bytes().starts_with(b"-");
         let script = self.arguments.iter().skip(1).find(is_file).filter(|_| interprets);

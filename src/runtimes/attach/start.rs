@@ -1,6 +1,8 @@
 //! From the library's constructor to a running session, and to a process that takes
 //! commands, one of which may start a session later.
 
+use std::sync::OnceLock;
+
 use super::attached::{Attached, attached};
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
@@ -29,11 +31,33 @@ pub(crate) fn at_load(known: Known) {
     }
     let names = ProcessNames::of_this_process();
     match (selection::choose(&names, detected.is_some()), detected) {
-        (Choice::Taken, Some(detected)) => attach(detected),
+        (Choice::Taken, Some(detected)) => attach_or_wait(detected),
         (Choice::Taken, None) if environment::is_preloaded() => late::wait(known, attach),
         (Choice::Passed, Some(_)) => journal::passed(environment::journal(), names.shown()),
         (Choice::Wrapped(_), _) => journal::wrapped(environment::journal(), names.shown()),
         (Choice::Taken | Choice::Passed, None) => {}
+    }
+}
+
+/// The runtime that is attached to once it has a heap.
+static WAITED_FOR: OnceLock<&'static dyn Runtime> = OnceLock::new();
+
+/// [`attach`], now or when the runtime has a heap.
+fn attach_or_wait(mut detected: Detected) {
+    if detected.supported.is_ok() {
+        let _ = WAITED_FOR.set(detected.runtime);
+        match detected.runtime.wait_for_heap(attach_to_heap) {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(refusal) => detected.supported = Err(refusal),
+        }
+    }
+    attach(detected);
+}
+
+fn attach_to_heap() {
+    if let Some(&runtime) = WAITED_FOR.get() {
+        attach(Detected { runtime, supported: Ok(()) });
     }
 }
 

@@ -132,7 +132,7 @@ fn long_about() -> String {
     format!(
         "Run a program and trace its allocations\n\n\
          The program runs as it is; nothing is compiled or linked again. It can be any \
-         dynamically linked program of {supported}, native or bytecode, stripped or not, or a \
+         dynamically linked program of {supported}, stripped or not, or a \
          script that starts one. Other programs run untraced, with a message.\n\n\
          Programs that only start another are looked through: `dune exec`, `opam exec`, \
          `ocamlfind ocamlopt`, and all that are not written in OCaml, such as shells, env, \

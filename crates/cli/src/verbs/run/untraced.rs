@@ -26,7 +26,7 @@ pub(super) fn message(program: &str, only: &[OsString], journal: &Journal) -> Op
     }
     if !only.is_empty() {
         return Some(format!(
-            "nothing was traced: no OCaml program called {} was started; {}",
+            "nothing was traced: no traceable program called {} was started; {}",
             names(only, " or "),
             seen(journal)
         ));
@@ -98,7 +98,7 @@ mod tests {
         let journal = Journal { passed, ..Journal::default() };
         assert_eq!(
             message("dune", &only, &journal).unwrap(),
-            "nothing was traced: no OCaml program called a or b was started; there were dune, \
+            "nothing was traced: no traceable program called a or b was started; there were dune, \
              ocamlc.opt (2 times)"
         );
         let none = message("dune", &only, &Journal::default()).unwrap();
