@@ -74,18 +74,24 @@ impl<'a> Names<'a> {
 
     /// A function and where it is.
     pub fn code(&self, address: u64) -> String {
+        match self.graph.facts().code(address) {
+            Some(CodeName { file, line: line @ 1.., function }) if !file.is_empty() => {
+                format!("{} ({}:{line})", function_name(function, address), text(file))
+            }
+            _ => self.function(address),
+        }
+    }
+
+    /// The same without the line: a function is at another one at another time.
+    pub fn function(&self, address: u64) -> String {
         if address == 0 {
             return "unknown code".into();
         }
-        let Some(CodeName { function, file, line }) = self.graph.facts().code(address) else {
+        let Some(CodeName { function, file, .. }) = self.graph.facts().code(address) else {
             return format!("{address:#x}");
         };
-        let function = if function.is_empty() { format!("{address:#x}") } else { text(function) };
-        match (file.is_empty(), line) {
-            (true, _) => function,
-            (false, 0) => format!("{function} ({})", text(file)),
-            (false, line) => format!("{function} ({}:{line})", text(file)),
-        }
+        let function = function_name(function, address);
+        if file.is_empty() { function } else { format!("{function} ({})", text(file)) }
     }
 
     /// The name of a holder by itself, such as `field 3`; its path has the module.
@@ -152,6 +158,10 @@ fn of_words(size: SizeRange) -> String {
             format!(" of {from} to {} words", from.saturating_mul(2).saturating_sub(1))
         }
     }
+}
+
+fn function_name(function: &[u8], address: u64) -> String {
+    if function.is_empty() { format!("{address:#x}") } else { text(function) }
 }
 
 fn text(bytes: &[u8]) -> String {

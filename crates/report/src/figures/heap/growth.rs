@@ -220,7 +220,7 @@ fn sizes(analysis: &HeapAnalysis, rows: HeapRows) -> Sizes {
         for row in analysis.holder_rows(level) {
             let name = match level {
                 // What a frame is called must not depend on how deep it is.
-                Level::Frame | Level::Variable => titles.without_depth(row.holder),
+                Level::Frame | Level::Variable => titles.lasting(row.holder),
                 _ => titles.holder(row.holder),
             };
             let (blocks, bytes) = (row.first_reached.reach.blocks, row.exclusive);

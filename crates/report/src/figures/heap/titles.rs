@@ -28,6 +28,11 @@ impl<'a> Titles<'a> {
         escaped(&shown(&self.names.code(return_address)))
     }
 
+    /// The function of a call, which is at one line now and at another one later.
+    fn function(&self, return_address: u64) -> String {
+        escaped(&shown(&self.names.function(return_address)))
+    }
+
     /// A holder by itself.
     fn plain(&self, holder: HolderId) -> String {
         escaped(&self.names.holder(self.analysis.holders.name(holder)))
@@ -61,17 +66,20 @@ impl<'a> Titles<'a> {
         }
     }
 
-    /// The same, of a frame without its depth.
-    pub fn without_depth(&self, holder: HolderId) -> String {
+    /// The same by a name that it has in the next snapshot, too: of a frame without its depth and its line.
+    pub fn lasting(&self, holder: HolderId) -> String {
         let holders = &self.analysis.holders;
+        let within = || self.plain(holders.parent(holder));
         match holders.name(holder) {
             HolderName::Frame { return_address, .. } => {
-                let code = self.code(return_address);
-                format!("{code}, {}", self.plain(holders.parent(holder)))
+                format!("{}, {}", self.function(return_address), within())
+            }
+            HolderName::Handlers { return_address: 0, .. } => {
+                format!("handlers of a fiber of {}", within())
             }
             HolderName::Handlers { return_address, .. } => {
-                let run_by = self.run_by(return_address);
-                format!("handlers of a fiber of {}{run_by}", self.plain(holders.parent(holder)))
+                let run_by = self.function(return_address);
+                format!("handlers of a fiber of {}, run by {run_by}", within())
             }
             _ => self.holder(holder),
         }
@@ -83,7 +91,7 @@ impl<'a> Titles<'a> {
         match self.analysis.holders.name(holder) {
             HolderName::Program => "several holders together".into(),
             HolderName::Module(_) => format!("several variables of {}", self.plain(holder)),
-            _ => self.without_depth(holder),
+            _ => self.lasting(holder),
         }
     }
 
@@ -122,7 +130,7 @@ impl<'a> Titles<'a> {
     /// What the blocks of a node of the joined tree are.
     pub fn retained_blocks(&self, node: RetainedId) -> String {
         match self.analysis.retained.node(node).map(|node| node.kind) {
-            Some(RetainedKind::Holder(holder)) => self.without_depth(holder),
+            Some(RetainedKind::Holder(holder)) => self.lasting(holder),
             Some(RetainedKind::Blocks(kind)) => self.kind(kind),
             Some(RetainedKind::Others) | None => "blocks of several kinds".into(),
         }
