@@ -1,0 +1,267 @@
+//! The proof in the live process that the runtime is laid out as `layout` says.
+//!
+//! A state of our own runs a small program. What the walk of its stack finds is compared with
+//! what the runtime itself says, call by call; that each table constructor is found where it is
+//! with the lines of the program. All of the state's memory comes from an allocator of ours, so
+//! that no pointer is followed before it is known to point to a block of that state. Before
+//! `main`, on one thread: may allocate.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use super::allocator::AllocateFunction;
+use super::constructors::{Registers, Request};
+use super::kinds;
+use super::layout::{self, Global, Thread};
+use super::places::Places;
+use super::proof_calls;
+use super::stack::{Moment, StateStack};
+use super::symbols::{Calls, Functions};
+use crate::runtimes::attach::Refusal;
+
+/// The program that the state runs. The lines of its tables are in [`expected`].
+const PROGRAM: &str = "local make, several
+function several() return 1, 2, 3 end
+function make(n)
+  if n == 0 then inspect() return {} end
+  local t = { n }
+  local u = {
+    several() }
+  local h = { x = 1,
+    y = {} }
+  return make(n - 1), t, u, h
+end
+inspect()
+make(15)
+return { inspect }
+";
+
+/// For each table and array of the program, whether it is an array, and its line.
+fn expected() -> Vec<(bool, u32)> {
+    let make = [(false, 5), (true, 5), (false, 6), (true, 7), (false, 8), (true, 8), (false, 9)];
+    let mut all = make.repeat(15);
+    all.extend([(false, 4), (false, 14), (true, 14)]);
+    all
+}
+
+/// What is known of the state that is watched.
+pub(super) struct Watched {
+    pub(super) calls: Calls,
+    standard_allocator: AllocateFunction,
+    /// The blocks that are allocated: size and kind by address.
+    blocks: BTreeMap<usize, (usize, usize)>,
+    /// The first block that was asked for: address, size, and kind.
+    first: Option<(usize, usize, usize)>,
+    stack: StateStack,
+    places: &'static Places,
+    /// How many stacks were found to be what the runtime says.
+    pub(super) inspected: usize,
+    /// The first difference.
+    pub(super) difference: Option<&'static str>,
+    /// The tables and arrays of the program, as in [`expected`].
+    tables: Vec<(bool, u32)>,
+}
+
+/// Proves the layout, and returns the allocator of `luaL_newstate`.
+pub(super) fn prove(
+    calls: &Calls,
+    functions: &Functions,
+    places: &'static Places,
+) -> Result<AllocateFunction, Refusal> {
+    let standard_allocator = standard_allocator(calls, functions)?;
+    let stack = StateStack::new(places, calls.get_info, 64);
+    let mut watched = Watched {
+        calls: *calls,
+        standard_allocator,
+        blocks: BTreeMap::new(),
+        first: None,
+        stack: stack.ok_or(Refusal::Layout("there is no memory for its proof"))?,
+        places,
+        inspected: 0,
+        difference: None,
+        tables: Vec::new(),
+    };
+    // Used through this pointer only, as long as the state lives.
+    let watched = &raw mut watched;
+    // SAFETY: `Functions` has the types of `lua.h`, and nothing is replaced yet.
+    let (new_state, close) = unsafe { (functions.new_state.get(), functions.close.get()) };
+    let thread = new_state(watch, watched.cast());
+    if thread == 0 {
+        return Err(Refusal::Layout("it makes no state"));
+    }
+    // SAFETY: the allocator, which has the pointer too, is not running.
+    let checked = check_state(thread, unsafe { &*watched });
+    let outcome = checked.and_then(|()| run(thread, watched, functions));
+    close(thread);
+    outcome?;
+    // SAFETY: the state is closed.
+    let watched = unsafe { &*watched };
+    if !watched.blocks.is_empty() {
+        return Err(Refusal::Layout("a state that is closed keeps memory"));
+    }
+    Ok(standard_allocator)
+}
+
+/// The allocator of states that the program makes by `luaL_newstate`.
+fn standard_allocator(calls: &Calls, functions: &Functions) -> Result<AllocateFunction, Refusal> {
+    // SAFETY: as `lauxlib.h` has it.
+    let thread = unsafe { (calls.standard_state)() };
+    if thread == 0 {
+        return Err(Refusal::Layout("it makes no state"));
+    }
+    let mut data = ptr::null_mut();
+    // SAFETY: a state that was just made.
+    let found = unsafe { (calls.get_allocator)(thread, &raw mut data) };
+    // SAFETY: as `lua.h` has it, and nothing is replaced yet.
+    let close = unsafe { functions.close.get() };
+    close(thread);
+    found.filter(|_| data.is_null()).ok_or(Refusal::Layout("its allocator"))
+}
+
+/// The state as it was made: everything that is read is in its first block.
+fn check_state(thread: usize, watched: &Watched) -> Result<(), Refusal> {
+    let (block, size, kind) = watched.first.ok_or(Refusal::Layout("it allocates nothing"))?;
+    if (size, kind) != (layout::STATE_SIZE, kinds::THREAD) || thread != block + layout::EXTRA_SPACE
+    {
+        return Err(Refusal::Layout("the size of a state"));
+    }
+    // SAFETY: a block of the size that a state of this layout has.
+    let thread = unsafe { Thread::at(thread) };
+    let global = thread.global();
+    if global.address() != thread.address() + layout::THREAD_SIZE {
+        return Err(Refusal::Layout("its global state"));
+    }
+    let ours = (watch as *const () as usize, ptr::from_ref(watched) as usize);
+    if global.allocator() != ours || global.main_thread() != thread.address() {
+        return Err(Refusal::Layout("the members of its global state"));
+    }
+    if thread.innermost().map(|call| call.address()) != Some(thread.address() + layout::BASE_CALL) {
+        return Err(Refusal::Layout("the first call of a thread"));
+    }
+    if counted(thread, watched) != global.bytes() || watched.bytes() != global.bytes() {
+        return Err(Refusal::Layout("the bytes that it counts"));
+    }
+    Ok(())
+}
+
+/// The bytes in use, as the collector says.
+fn counted(thread: Thread, watched: &Watched) -> isize {
+    /// `LUA_GCCOUNT` and `LUA_GCCOUNTB`
+    const KIB_AND_BYTES: [c_int; 2] = [3, 4];
+    let ask = |what| {
+        // SAFETY: a state of ours; both questions take no arguments.
+        unsafe { (watched.calls.collect)(thread.address(), what) as isize }
+    };
+    let [kib, bytes] = KIB_AND_BYTES.map(ask);
+    kib * 1024 + bytes
+}
+
+/// Runs the program in a thread of the state.
+fn run(main: usize, watched: *mut Watched, functions: &Functions) -> Result<(), Refusal> {
+    // SAFETY: only the allocator and `inspect` use it, which are not running.
+    let calls = unsafe { &*watched }.calls;
+    // SAFETY: a state of ours. If memory runs out while no function runs protected, the runtime
+    // ends the process: as it does when the program makes its first state next.
+    let thread = unsafe {
+        (calls.push_function)(main, proof_calls::inspect, 0);
+        (calls.set_global)(main, c"inspect".as_ptr());
+        (calls.new_thread)(main)
+    };
+    let (text, length) = (PROGRAM.as_ptr().cast(), PROGRAM.len());
+    // SAFETY: a thread of a state of ours, and a text of that length.
+    let loaded = unsafe { (calls.load)(thread, text, length, c"=proof".as_ptr(), ptr::null()) };
+    // SAFETY: as above.
+    unsafe { &mut *watched }.stack.enter(thread);
+    let mut results = 0;
+    // SAFETY: `Functions` has the type of `lua.h`, and nothing is replaced yet.
+    let resume = unsafe { functions.resume.get() };
+    let status = if loaded == 0 { resume(thread, main, 0, &raw mut results) } else { loaded };
+    // SAFETY: as above.
+    let watched = unsafe { &*watched };
+    match watched.difference {
+        Some(difference) => Err(Refusal::Layout(difference)),
+        None if status != 0 || results != 1 => Err(Refusal::Layout("it runs no program")),
+        None if watched.inspected != 2 => Err(Refusal::Layout("its functions in C")),
+        None if watched.tables != expected() => Err(Refusal::Layout("the lines of tables")),
+        None => Ok(()),
+    }
+}
+
+/// The state that is watched.
+///
+/// # Safety
+/// `global` is that of the state that [`prove`] has made, and its allocator is not running.
+pub(super) unsafe fn watched_of<'a>(global: Global) -> Option<&'a mut Watched> {
+    let (function, data) = global.allocator();
+    let is_ours = function == watch as *const () as usize;
+    // SAFETY: the contract of this function.
+    is_ours.then(|| unsafe { &mut *(data as *mut Watched) })
+}
+
+/// `lua_Alloc`
+///
+/// # Safety
+/// As the manual has it, with a `Watched` as `data` that nobody else is using.
+unsafe extern "C-unwind" fn watch(
+    data: *mut c_void,
+    block: *mut c_void,
+    old: usize,
+    new: usize,
+) -> *mut c_void {
+    // SAFETY: the contract of this function.
+    let watched = unsafe { &mut *data.cast::<Watched>() };
+    let request = Request { is_new: block.is_null(), kind: old, size: new };
+    if watched.is_table(request) && watched.inspected > 0 {
+        watched.note_table(request, Registers::capture());
+    }
+    // SAFETY: that of the runtime, with its arguments.
+    let made = unsafe { (watched.standard_allocator)(ptr::null_mut(), block, old, new) };
+    if new == 0 || !made.is_null() {
+        let before = watched.blocks.remove(&(block as usize));
+        let kind = before.map_or(old, |(_, kind)| kind);
+        if new != 0 {
+            watched.blocks.insert(made as usize, (new, kind));
+            watched.first.get_or_insert((made as usize, new, kind));
+        }
+    }
+    made
+}
+
+impl Watched {
+    /// Whether it is a table of the program, or an array of one.
+    fn is_table(&self, request: Request) -> bool {
+        let Request { is_new, kind, size } = request;
+        let is_array = kind == kinds::NONE && (size == 16 || size == 48);
+        is_new && (kind == kinds::TABLE || is_array)
+    }
+
+    fn note_table(&mut self, request: Request, registers: Registers) {
+        let mut codes = [0; 64];
+        self.stack.moment = Some(Moment { request, registers });
+        if self.stack.codes(&mut codes) > 0 {
+            self.tables.push((request.kind == kinds::NONE, self.places.line(codes[0])));
+        }
+    }
+
+    fn bytes(&self) -> isize {
+        self.blocks.values().map(|&(size, _)| size as isize).sum()
+    }
+
+    /// Whether a block of this size begins there.
+    pub(super) fn is_block(&self, address: usize, size: usize) -> bool {
+        self.blocks.get(&address).is_some_and(|block| block.0 == size)
+    }
+
+    /// Whether these bytes are in a block.
+    pub(super) fn holds(&self, address: usize, size: usize) -> bool {
+        let before = self.blocks.range(..=address).next_back();
+        let offset = |start: usize| (address - start).saturating_add(size);
+        before.is_some_and(|(&start, block)| offset(start) <= block.0)
+    }
+
+    /// Whether a function's prototype begins there.
+    pub(super) fn is_proto(&self, address: usize) -> bool {
+        self.blocks.get(&address) == Some(&(layout::PROTO_SIZE, kinds::PROTO))
+    }
+}
