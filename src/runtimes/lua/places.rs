@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn explained(places: &Places, code: u64) -> (Vec<u8>, u32, Vec<u8>) {
-        let mut list = LocationList::new();
+        let mut list = LocationList::default();
         places.locate(code, &mut list);
         let found = list.iter().next().expect("a location");
         (found.file.to_vec(), found.line, found.definition.to_vec())

@@ -13,7 +13,7 @@ use std::ptr;
 use super::allocator::AllocateFunction;
 use super::constructors::{Registers, Request};
 use super::kinds;
-use super::layout::{self, Global, Thread};
+use super::layout::{self, CallInfo, Global, Thread};
 use super::places::Places;
 use super::proof_calls;
 use super::stack::{Moment, StateStack};
@@ -84,8 +84,10 @@ pub(super) fn prove(
     };
     // Used through this pointer only, as long as the state lives.
     let watched = &raw mut watched;
-    // SAFETY: `Functions` has the types of `lua.h`, and nothing is replaced yet.
-    let (new_state, close) = unsafe { (functions.new_state.get(), functions.close.get()) };
+    // SAFETY: `Functions` has the type of `lua.h`, and nothing is replaced yet.
+    let new_state = unsafe { functions.new_state.get() };
+    // SAFETY: the same.
+    let close = unsafe { functions.close.get() };
     let thread = new_state(watch, watched.cast());
     if thread == 0 {
         return Err(Refusal::Layout("it makes no state"));
@@ -136,7 +138,7 @@ fn check_state(thread: usize, watched: &Watched) -> Result<(), Refusal> {
     if global.allocator() != ours || global.main_thread() != thread.address() {
         return Err(Refusal::Layout("the members of its global state"));
     }
-    if thread.innermost().map(|call| call.address()) != Some(thread.address() + layout::BASE_CALL) {
+    if thread.innermost().map(CallInfo::address) != Some(thread.address() + layout::BASE_CALL) {
         return Err(Refusal::Layout("the first call of a thread"));
     }
     if counted(thread, watched) != global.bytes() || watched.bytes() != global.bytes() {
@@ -161,13 +163,13 @@ fn counted(thread: Thread, watched: &Watched) -> isize {
 fn run(main: usize, watched: *mut Watched, functions: &Functions) -> Result<(), Refusal> {
     // SAFETY: only the allocator and `inspect` use it, which are not running.
     let calls = unsafe { &*watched }.calls;
-    // SAFETY: a state of ours. If memory runs out while no function runs protected, the runtime
-    // ends the process: as it does when the program makes its first state next.
-    let thread = unsafe {
-        (calls.push_function)(main, proof_calls::inspect, 0);
-        (calls.set_global)(main, c"inspect".as_ptr());
-        (calls.new_thread)(main)
-    };
+    // If memory runs out while no function runs protected, the runtime ends the process.
+    // SAFETY: a state of ours, and a function of the type that it calls.
+    unsafe { (calls.push_function)(main, proof_calls::inspect, 0) };
+    // SAFETY: a state of ours, with that function on its stack.
+    unsafe { (calls.set_global)(main, c"inspect".as_ptr()) };
+    // SAFETY: a state of ours.
+    let thread = unsafe { (calls.new_thread)(main) };
     let (text, length) = (PROGRAM.as_ptr().cast(), PROGRAM.len());
     // SAFETY: a thread of a state of ours, and a text of that length.
     let loaded = unsafe { (calls.load)(thread, text, length, c"=proof".as_ptr(), ptr::null()) };

@@ -160,7 +160,7 @@ impl TracedState {
         };
         tracer::guard(|| {
             traced.mutator.resume_after_fork(left);
-            if *left >= 0 {
+            if *left >= 0 && traced.mutator.session().is_live() {
                 // The first hook in a forked child has drawn the next sample anew.
                 return;
             }

@@ -73,20 +73,26 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn find() -> Result<Calls, Refusal> {
-        // SAFETY: each is declared as `lua.h` or `lauxlib.h` of Lua 5.4 does.
-        unsafe {
-            Ok(Calls {
-                get_info: symbols::function(c"lua_getinfo")?,
-                get_stack: symbols::function(c"lua_getstack")?,
-                get_allocator: symbols::function(c"lua_getallocf")?,
-                standard_state: symbols::function(c"luaL_newstate")?,
-                collect: symbols::function(c"lua_gc")?,
-                load: symbols::function(c"luaL_loadbufferx")?,
-                push_function: symbols::function(c"lua_pushcclosure")?,
-                set_global: symbols::function(c"lua_setglobal")?,
-                new_thread: symbols::function(c"lua_newthread")?,
-            })
-        }
+        Ok(Calls {
+            // SAFETY: `lua.h` of Lua 5.4 declares it with this type.
+            get_info: unsafe { symbols::function(c"lua_getinfo") }?,
+            // SAFETY: `lua.h` of Lua 5.4 declares it with this type.
+            get_stack: unsafe { symbols::function(c"lua_getstack") }?,
+            // SAFETY: `lua.h` of Lua 5.4 declares it with this type.
+            get_allocator: unsafe { symbols::function(c"lua_getallocf") }?,
+            // SAFETY: `lauxlib.h` of Lua 5.4 declares it with this type.
+            standard_state: unsafe { symbols::function(c"luaL_newstate") }?,
+            // SAFETY: `lua.h` of Lua 5.4 declares it with this type.
+            collect: unsafe { symbols::function(c"lua_gc") }?,
+            // SAFETY: `lauxlib.h` of Lua 5.4 declares it with this type.
+            load: unsafe { symbols::function(c"luaL_loadbufferx") }?,
+            // SAFETY: `lua.h` of Lua 5.4 declares it with this type.
+            push_function: unsafe { symbols::function(c"lua_pushcclosure") }?,
+            // SAFETY: `lua.h` of Lua 5.4 declares it with this type.
+            set_global: unsafe { symbols::function(c"lua_setglobal") }?,
+            // SAFETY: `lua.h` of Lua 5.4 declares it with this type.
+            new_thread: unsafe { symbols::function(c"lua_newthread") }?,
+        })
     }
 }
 
