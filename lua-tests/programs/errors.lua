@@ -12,7 +12,7 @@ for i = 1, 200 do
   xpcall(function() local x = nil return x.y end, function(m) return { m, debug.traceback(m) } end)
   setmetatable({}, { __gc = function() finalised = finalised + #{ i } end })
 end
-local function overflow(n) local r = overflow(n + 1) return r end
+local function overflow() return (("x"):gsub("x", overflow)) end
 local ok, e = pcall(overflow, 1)
 print(ok, #tostring(e) > 10)
 local ok2, e2 = pcall(string.rep, "x", 1 << 60)

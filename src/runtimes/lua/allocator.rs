@@ -25,7 +25,7 @@ pub(super) unsafe extern "C-unwind" fn allocate(
     // SAFETY: the contract of this function.
     let state = unsafe { &mut *data.cast::<TracedState>() };
     if new == 0 {
-        if !block.is_null() {
+        if state.knows(block as usize, old) {
             state.freed(block as usize, old);
         }
         let (allocate, data) = (state.allocate, state.data);
@@ -40,12 +40,13 @@ pub(super) unsafe extern "C-unwind" fn allocate(
     if !made.is_null() {
         state.left = state.left.wrapping_sub_unsigned(new.div_ceil(WORD));
         if state.left < 0 {
-            state.sampled(made as usize, Request { is_new: true, kind: old, size: new });
+            state.sampled_new(made as usize, old, new);
         }
     }
     made
 }
 
+#[inline(never)]
 fn resize(state: &mut TracedState, block: *mut c_void, old: usize, new: usize) -> *mut c_void {
     let request = Request { is_new: false, kind: kinds::NONE, size: new };
     let left = state.left.wrapping_sub_unsigned(new.div_ceil(WORD));

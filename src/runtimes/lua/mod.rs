@@ -10,7 +10,7 @@
 //! - `symbols`: what is used of the runtime; `layout`: how it lays out what is read; `proof` and
 //!   `proof_calls`: the live proof of that, before anything is changed.
 //! - `hooks`: the functions that are replaced; `state`: what each state has while it is traced;
-//!   `allocator`: the function around the program's; `kinds`: what a block is for.
+//!   `allocator`: the function around the program's; `filter`: what is freed and was not sampled; `kinds`: what a block is for.
 //! - `stack`: from the calls of a state to codes; `constructors`: where the interpreter is in a
 //!   table constructor; `lines` and `names`: what a place is called; `places`: what codes mean,
 //!   for good; `place_cache`: the codes of places that were met.
@@ -22,6 +22,7 @@
 mod allocator;
 mod constructors;
 mod detect;
+mod filter;
 mod hooks;
 mod kinds;
 mod layout;

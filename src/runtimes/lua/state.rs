@@ -11,6 +11,7 @@ use heaptap_trace::Source;
 
 use super::allocator::AllocateFunction;
 use super::constructors::{Registers as SavedRegisters, Request};
+use super::filter::SampledFilter;
 use super::layout::PROTO_SIZE;
 use super::stack::{Moment, StateStack};
 use super::symbols::Lua;
@@ -28,6 +29,8 @@ pub(super) struct TracedState {
     /// The allocator that the program has given the state.
     pub(super) allocate: AllocateFunction,
     pub(super) data: *mut c_void,
+    /// Of the blocks that were sampled and not freed.
+    filter: SampledFilter,
     /// `None` when the state is not traced any more.
     traced: Option<Traced>,
 }
@@ -79,7 +82,8 @@ impl TracedState {
         }
         OPEN.fetch_add(1, Ordering::Relaxed);
         let traced = Some(Traced { mutator, stack, freed_at_end: None });
-        Some(Box::new(TracedState { left, allocate, data, traced }))
+        let filter = SampledFilter::new();
+        Some(Box::new(TracedState { left, allocate, data, filter, traced }))
     }
 
     /// Runs `with` on the stack of the state, if it is traced.
@@ -89,29 +93,39 @@ impl TracedState {
         self.traced.as_mut().map(|traced| with(unsafe { &mut *traced.stack }))
     }
 
-    /// A block is about to be freed.
+    /// Whether a block of this size may be sampled, or may be a function. Not if it is NULL.
     #[inline]
+    pub(super) fn knows(&self, address: usize, size: usize) -> bool {
+        self.filter.may_have(address) || size == PROTO_SIZE
+    }
+
+    /// A block is about to be freed.
+    #[inline(never)]
     pub(super) fn freed(&mut self, address: usize, size: usize) {
-        let Some(traced) = &mut self.traced else { return };
         if size == PROTO_SIZE {
-            // SAFETY: as in `with_stack`.
-            unsafe { &mut *traced.stack }.cache.forget(address);
+            self.with_stack(|stack| stack.cache.forget(address));
         }
-        if let Some(block) = traced.mutator.detach(address) {
+        if let Some(block) = self.detach(address) {
             self.ended(block);
         }
     }
 
     /// Takes a block that is about to be resized.
     #[inline]
-    pub(super) fn detach(&self, address: usize) -> Option<DetachedBlock> {
-        self.traced.as_ref()?.mutator.detach(address)
+    pub(super) fn detach(&mut self, address: usize) -> Option<DetachedBlock> {
+        if !self.filter.may_have(address) {
+            return None;
+        }
+        let block = self.traced.as_ref()?.mutator.detach(address)?;
+        self.filter.remove(address);
+        Some(block)
     }
 
     /// It could not be resized.
     #[cold]
-    pub(super) fn reattach(&self, address: usize, block: DetachedBlock) {
+    pub(super) fn reattach(&mut self, address: usize, block: DetachedBlock) {
         if let Some(traced) = &self.traced {
+            self.filter.add(address);
             traced.mutator.reattach(address, block);
         }
     }
@@ -148,13 +162,20 @@ impl TracedState {
         self.with_stack(StateStack::discard);
     }
 
-    /// A sample has fallen on a block.
+    /// A sample has fallen on a new block of this kind.
     #[cold]
     #[inline(never)]
+    pub(super) fn sampled_new(&mut self, address: usize, kind: usize, size: usize) {
+        self.sampled(address, Request { is_new: true, kind, size });
+    }
+
+    /// A sample has fallen on a block.
+    #[cold]
+    #[inline]
     pub(super) fn sampled(&mut self, address: usize, request: Request) {
         let registers = SavedRegisters::capture();
         let _keep = KeepErrno::new();
-        let TracedState { left, traced: Some(traced), .. } = self else {
+        let TracedState { left, filter, traced: Some(traced), .. } = self else {
             self.left = Countdown::NEVER;
             return;
         };
@@ -168,6 +189,7 @@ impl TracedState {
             unsafe { &mut *traced.stack }.moment = Some(Moment { request, registers });
             let words = request.size.div_ceil(WORD);
             let block = AllocatedBlock { source: Source::Major, address, words };
+            filter.add(address);
             // A lost sample is counted.
             let _ = traced.mutator.hit(left, block, Registers::NONE);
         });
