@@ -10,10 +10,6 @@ use super::kinds;
 use super::state::TracedState;
 use crate::tracer::WORD;
 
-/// `lua_Alloc`
-pub(super) type AllocateFunction =
-    unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, usize, usize) -> *mut c_void;
-
 /// # Safety
 /// As the manual has it, with a `TracedState` as `data` that nobody else is using.
 pub(super) unsafe extern "C-unwind" fn allocate(

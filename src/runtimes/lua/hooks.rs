@@ -7,7 +7,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use super::allocator::{AllocateFunction, allocate};
+use super::allocator::allocate;
+use super::kinds::AllocateFunction;
 use super::layout::Thread;
 use super::state::TracedState;
 use super::symbols::{Close, Functions, Lua, NewState, Resume, SetAllocator};

@@ -6,6 +6,8 @@
 //! prototype of a function. Arrays, buffers and stacks have none. `Request::kind` brings it to
 //! where a sample is recorded (`TracedState::sampled`).
 
+use std::ffi::c_void;
+
 /// `LUA_TTABLE`
 pub(super) const TABLE: usize = 5;
 /// `LUA_TTHREAD`
@@ -14,3 +16,7 @@ pub(super) const THREAD: usize = 8;
 pub(super) const PROTO: usize = 10;
 /// Of a block that is resized, which has none.
 pub(super) const NONE: usize = 0;
+
+/// `lua_Alloc`: the argument of the program, a block, its size or kind, and the size that it gets.
+pub(super) type AllocateFunction =
+    unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, usize, usize) -> *mut c_void;

@@ -7,8 +7,8 @@
 //!
 //! - `runtime`: Lua as an implementation of the trait `Runtime`; `detect`: which Lua a program
 //!   holds; `sessions`: how a session begins and ends.
-//! - `symbols`: what is used of the runtime; `layout`: how it lays out what is read; `proof` and
-//!   `proof_calls`: the live proof of that, before anything is changed.
+//! - `symbols`: what is used of the runtime; `layout`: how it lays out what is read; `proof`,
+//!   `proof_calls` and `watched`: the live proof of that, before anything is changed.
 //! - `hooks`: the functions that are replaced; `state`: what each state has while it is traced;
 //!   `allocator`: the function around the program's; `filter`: what is freed and was not sampled; `kinds`: what a block is for.
 //! - `stack`: from the calls of a state to codes; `constructors`: where the interpreter is in a
@@ -37,6 +37,7 @@ mod sessions;
 mod stack;
 mod state;
 mod symbols;
+mod watched;
 
 use runtime::Lua54;
 

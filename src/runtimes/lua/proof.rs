@@ -6,18 +6,17 @@
 //! that no pointer is followed before it is known to point to a block of that state. Before
 //! `main`, on one thread: may allocate.
 
-use std::collections::BTreeMap;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::ptr;
 
-use super::allocator::AllocateFunction;
-use super::constructors::{Registers, Request};
 use super::kinds;
-use super::layout::{self, CallInfo, Global, Thread};
+use super::kinds::AllocateFunction;
+use super::layout::{self, CallInfo, Thread};
 use super::places::Places;
 use super::proof_calls;
-use super::stack::{Moment, StateStack};
+use super::stack::StateStack;
 use super::symbols::{Calls, Functions};
+use super::watched::{Watched, watch};
 use crate::runtimes::attach::Refusal;
 
 /// The program that the state runs. The lines of its tables are in [`expected`].
@@ -45,24 +44,6 @@ fn expected() -> Vec<(bool, u32)> {
     all
 }
 
-/// What is known of the state that is watched.
-pub(super) struct Watched {
-    pub(super) calls: Calls,
-    standard_allocator: AllocateFunction,
-    /// The blocks that are allocated: size and kind by address.
-    blocks: BTreeMap<usize, (usize, usize)>,
-    /// The first block that was asked for: address, size, and kind.
-    first: Option<(usize, usize, usize)>,
-    stack: StateStack,
-    places: &'static Places,
-    /// How many stacks were found to be what the runtime says.
-    pub(super) inspected: usize,
-    /// The first difference.
-    pub(super) difference: Option<&'static str>,
-    /// The tables and arrays of the program, as in [`expected`].
-    tables: Vec<(bool, u32)>,
-}
-
 /// Proves the layout, and returns the allocator of `luaL_newstate`.
 pub(super) fn prove(
     calls: &Calls,
@@ -71,17 +52,8 @@ pub(super) fn prove(
 ) -> Result<AllocateFunction, Refusal> {
     let standard_allocator = standard_allocator(calls, functions)?;
     let stack = StateStack::new(places, calls.get_info, 64);
-    let mut watched = Watched {
-        calls: *calls,
-        standard_allocator,
-        blocks: BTreeMap::new(),
-        first: None,
-        stack: stack.ok_or(Refusal::Layout("there is no memory for its proof"))?,
-        places,
-        inspected: 0,
-        difference: None,
-        tables: Vec::new(),
-    };
+    let stack = stack.ok_or(Refusal::Layout("there is no memory for its proof"))?;
+    let mut watched = Watched::new(calls, standard_allocator, stack, places);
     // Used through this pointer only, as long as the state lives.
     let watched = &raw mut watched;
     // SAFETY: `Functions` has the type of `lua.h`, and nothing is replaced yet.
@@ -99,7 +71,7 @@ pub(super) fn prove(
     outcome?;
     // SAFETY: the state is closed.
     let watched = unsafe { &*watched };
-    if !watched.blocks.is_empty() {
+    if watched.bytes() != 0 {
         return Err(Refusal::Layout("a state that is closed keeps memory"));
     }
     Ok(standard_allocator)
@@ -123,7 +95,7 @@ fn standard_allocator(calls: &Calls, functions: &Functions) -> Result<AllocateFu
 
 /// The state as it was made: everything that is read is in its first block.
 fn check_state(thread: usize, watched: &Watched) -> Result<(), Refusal> {
-    let (block, size, kind) = watched.first.ok_or(Refusal::Layout("it allocates nothing"))?;
+    let (block, size, kind) = watched.first().ok_or(Refusal::Layout("it allocates nothing"))?;
     if (size, kind) != (layout::STATE_SIZE, kinds::THREAD) || thread != block + layout::EXTRA_SPACE
     {
         return Err(Refusal::Layout("the size of a state"));
@@ -174,7 +146,7 @@ fn run(main: usize, watched: *mut Watched, functions: &Functions) -> Result<(), 
     // SAFETY: a thread of a state of ours, and a text of that length.
     let loaded = unsafe { (calls.load)(thread, text, length, c"=proof".as_ptr(), ptr::null()) };
     // SAFETY: as above.
-    unsafe { &mut *watched }.stack.enter(thread);
+    unsafe { &mut *watched }.enter(thread);
     let mut results = 0;
     // SAFETY: `Functions` has the type of `lua.h`, and nothing is replaced yet.
     let resume = unsafe { functions.resume.get() };
@@ -185,85 +157,7 @@ fn run(main: usize, watched: *mut Watched, functions: &Functions) -> Result<(), 
         Some(difference) => Err(Refusal::Layout(difference)),
         None if status != 0 || results != 1 => Err(Refusal::Layout("it runs no program")),
         None if watched.inspected != 2 => Err(Refusal::Layout("its functions in C")),
-        None if watched.tables != expected() => Err(Refusal::Layout("the lines of tables")),
+        None if watched.tables() != expected() => Err(Refusal::Layout("the lines of tables")),
         None => Ok(()),
-    }
-}
-
-/// The state that is watched.
-///
-/// # Safety
-/// `global` is that of the state that [`prove`] has made, and its allocator is not running.
-pub(super) unsafe fn watched_of<'a>(global: Global) -> Option<&'a mut Watched> {
-    let (function, data) = global.allocator();
-    let is_ours = function == watch as *const () as usize;
-    // SAFETY: the contract of this function.
-    is_ours.then(|| unsafe { &mut *(data as *mut Watched) })
-}
-
-/// `lua_Alloc`
-///
-/// # Safety
-/// As the manual has it, with a `Watched` as `data` that nobody else is using.
-unsafe extern "C-unwind" fn watch(
-    data: *mut c_void,
-    block: *mut c_void,
-    old: usize,
-    new: usize,
-) -> *mut c_void {
-    // SAFETY: the contract of this function.
-    let watched = unsafe { &mut *data.cast::<Watched>() };
-    let request = Request { is_new: block.is_null(), kind: old, size: new };
-    if watched.is_table(request) && watched.inspected > 0 {
-        watched.note_table(request, Registers::capture());
-    }
-    // SAFETY: that of the runtime, with its arguments.
-    let made = unsafe { (watched.standard_allocator)(ptr::null_mut(), block, old, new) };
-    if new == 0 || !made.is_null() {
-        let before = watched.blocks.remove(&(block as usize));
-        let kind = before.map_or(old, |(_, kind)| kind);
-        if new != 0 {
-            watched.blocks.insert(made as usize, (new, kind));
-            watched.first.get_or_insert((made as usize, new, kind));
-        }
-    }
-    made
-}
-
-impl Watched {
-    /// Whether it is a table of the program, or an array of one.
-    fn is_table(&self, request: Request) -> bool {
-        let Request { is_new, kind, size } = request;
-        let is_array = kind == kinds::NONE && (size == 16 || size == 48);
-        is_new && (kind == kinds::TABLE || is_array)
-    }
-
-    fn note_table(&mut self, request: Request, registers: Registers) {
-        let mut codes = [0; 64];
-        self.stack.moment = Some(Moment { request, registers });
-        if self.stack.codes(&mut codes) > 0 {
-            self.tables.push((request.kind == kinds::NONE, self.places.line(codes[0])));
-        }
-    }
-
-    fn bytes(&self) -> isize {
-        self.blocks.values().map(|&(size, _)| size as isize).sum()
-    }
-
-    /// Whether a block of this size begins there.
-    pub(super) fn is_block(&self, address: usize, size: usize) -> bool {
-        self.blocks.get(&address).is_some_and(|block| block.0 == size)
-    }
-
-    /// Whether these bytes are in a block.
-    pub(super) fn holds(&self, address: usize, size: usize) -> bool {
-        let before = self.blocks.range(..=address).next_back();
-        let offset = |start: usize| (address - start).saturating_add(size);
-        before.is_some_and(|(&start, block)| offset(start) <= block.0)
-    }
-
-    /// Whether a function's prototype begins there.
-    pub(super) fn is_proto(&self, address: usize) -> bool {
-        self.blocks.get(&address) == Some(&(layout::PROTO_SIZE, kinds::PROTO))
     }
 }

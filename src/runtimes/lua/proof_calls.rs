@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_int};
 use super::layout::{CallInfo, Proto, Thread};
 use super::lines;
 use super::names::Debug;
-use super::proof::{Watched, watched_of};
+use super::watched::{Watched, watched_of};
 
 /// More calls than the program has.
 const MOST_CALLS: c_int = 100;

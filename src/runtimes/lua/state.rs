@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use heaptap_trace::Source;
 
-use super::allocator::AllocateFunction;
 use super::constructors::{Registers as SavedRegisters, Request};
 use super::filter::SampledFilter;
+use super::kinds::AllocateFunction;
 use super::layout::PROTO_SIZE;
 use super::stack::{Moment, StateStack};
 use super::symbols::Lua;

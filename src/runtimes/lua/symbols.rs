@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::allocator::AllocateFunction;
+use super::kinds::AllocateFunction;
 use super::names::GetInfo;
 use super::places::Places;
 use crate::runtimes::attach::hook_table::RuntimeFunction;
