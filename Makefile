@@ -94,7 +94,7 @@ RELEASE_CHAIN := build exports install-tests docs-tests viewer-check loom fuzz
 .PHONY: test
 test: tools consumers
 	$(MAKE) --no-print-directory -j2 --output-sync=target CHAINED=yes $(DEBUG_CHAIN) $(RELEASE_CHAIN)
-	$(MAKE) --no-print-directory c-tests ocaml-tests ruby-tests viewer-tests
+	$(MAKE) --no-print-directory c-tests ocaml-tests lua-tests ruby-tests viewer-tests
 	@echo "make test: all passed"
 
 ifdef CHAINED
@@ -113,17 +113,24 @@ test-long:
 		HEAPTAP_INJECTIONS=1000 HEAPTAP_KILLS=1000 HEAPTAP_ATTACHES=1000 HEAPTAP_ATTACH_KILLS=1000 $(MAKE) test \
 		PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0' CONSUMERS=spark
 
-# Programs that the tests run. Absent, they are installed when we are root.
+# Programs that the tests run, and files of packages that have none. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
 	python3:python3 strace:strace valgrind:valgrind \
 	coqc:coq ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
-	ruby:ruby ruby:ruby-webrick go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux pip3:python3-pip \
+	ruby:ruby ruby:ruby-webrick lua5.4:lua5.4 luajit:luajit \
+	go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux pip3:python3-pip \
 	$(if $(CONSUMERS),java:default-jre-headless)
+# What the tests on Lua need beside the interpreter.
+LUA_MODULES := /usr/lib/x86_64-linux-gnu/lua/5.4
+TOOL_FILES := /usr/include/lua5.4/lua.h:liblua5.4-dev $(LUA_MODULES)/lpeg.so:lua-lpeg $(LUA_MODULES)/cjson.so:lua-cjson
 
 .PHONY: tools
 tools:
 	@missing=; for tool in $(TOOLS); do \
 		command -v "$${tool%%:*}" >/dev/null || missing+=" $${tool##*:}"; \
+	done; \
+	for file in $(TOOL_FILES); do \
+		[ -e "$${file%%:*}" ] || missing+=" $${file##*:}"; \
 	done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" != 0 ]; then \
@@ -220,6 +227,11 @@ ocaml-tests:
 .PHONY: ruby-tests
 ruby-tests:
 	$(MAKE) --no-print-directory -C ruby-tests test
+
+# The distribution's Lua, traced as it is.
+.PHONY: lua-tests
+lua-tests:
+	$(MAKE) --no-print-directory -C lua-tests test
 
 .PHONY: doc
 doc:

@@ -7,18 +7,20 @@
 //! `attach` holds what every runtime needs, and the trait that a runtime
 //! implements. Each runtime has a folder that alone knows its memory layouts. To
 //! add one, add its folder and its entry in `KNOWN`.
-//! Dependencies: `{ocaml, ruby} → attach → tracer`.
+//! Dependencies: `{lua, ocaml, ruby} → attach → tracer`.
 
 #![allow(unsafe_code, reason = "patches programs that were not built for it")]
 
 pub(crate) mod attach;
+mod lua;
 pub(crate) mod ocaml;
 mod ruby;
 
 pub(crate) use attach::attached;
 
 /// The runtimes that are looked for, in this order.
-static KNOWN: [&dyn attach::Runtime; 3] = [&ocaml::OCAML4, &ocaml::OCAML5, &ruby::RUBY];
+static KNOWN: [&dyn attach::Runtime; 4] =
+    [&ocaml::OCAML4, &ocaml::OCAML5, &ruby::RUBY, &lua::LUA54];
 
 /// Runs when the library is loaded, before the program's `main`.
 #[used]

@@ -66,7 +66,7 @@ pub(crate) use flight_recorder::{leave_end_to_others, note_uncaught_exception};
 pub(crate) use guard::guard;
 pub(crate) use labels::Labels;
 pub(crate) use message::say;
-pub(crate) use mutator::{AllocatedBlock, Mutator};
+pub(crate) use mutator::{AllocatedBlock, DetachedBlock, Mutator};
 pub(crate) use options::{Locator, Namer, Options, RecorderLimits, Tracking, WhenFull};
 pub(crate) use process::{
     flush_signal_safe, forget, last_session, live_session, on_start_in_child, prepare,

@@ -34,7 +34,7 @@ mod variable;
 pub use budget::{BUDGETS, budget};
 pub use recorder::Recorder;
 pub use rotation::{MIN_PART, Rotation};
-pub use runtimes::{OCAML, RUBY, RUNTIMES, SupportedRuntime, supported_runtimes};
+pub use runtimes::{LUA, OCAML, RUBY, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
     BUDGET, DEFAULT_KEEP, DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, JOURNAL, KEEP, LIBRARY,
     LISTEN, LISTEN_FORKS, MAX_FRAMES, MAX_RATE, MIN_RATE, ONLY, PROBES_LIMIT, RATE, RECORDER,

@@ -19,8 +19,11 @@ pub const OCAML: SupportedRuntime =
 /// Ruby.
 pub const RUBY: SupportedRuntime = SupportedRuntime { name: "Ruby", releases: "3.1.2" };
 
+/// Lua.
+pub const LUA: SupportedRuntime = SupportedRuntime { name: "Lua", releases: "5.4.4" };
+
 /// All of them.
-pub const RUNTIMES: [SupportedRuntime; 2] = [OCAML, RUBY];
+pub const RUNTIMES: [SupportedRuntime; 3] = [OCAML, RUBY, LUA];
 
 /// All of them in a phrase, such as `OCaml 4.14 or 5.3`.
 pub fn supported_runtimes() -> String {
