@@ -9,8 +9,9 @@
 //! [`Countdown`] counts down. Once the session is over both are set so that
 //! no hook is called again.
 //!
-//! Allocations are here, `collections` has the hooks of collections, `detached` blocks that are being resized, `tags` the blocks that
-//! carry a tag, `slices` the collector's work, and `handover` the end of a mutator.
+//! Allocations are here, `collections` has the hooks of collections, `detached` blocks that are
+//! being resized, `tags` the blocks that carry a tag, `slices` the collector's work, and `handover`
+//! the end of a mutator.
 
 mod collections;
 mod detached;
