@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -50,6 +51,11 @@ def fits(text):
     expect(0 < len(text.splitlines()) <= LINES, f"{len(text.splitlines())} lines:\n{text}")
 
 
+def string_bytes(bench, snapshot):
+    """How much of each string the snapshot has."""
+    return json.loads(bench.run(bench.heaptap, "info", "--json", bench.path(snapshot)).out)["string_bytes"]
+
+
 def names_the_leak(text):
     """That of l01_cache: a table that is never emptied."""
     line = line_of("l01_cache", "let make i =")
@@ -70,6 +76,7 @@ def a_program_that_runs(bench):
         listed = json.loads(bench.run(bench.heaptap, "ps", "--json", env=environment(bench)).out)
         states = [one["state"] for one in listed if one["pid"] == process.pid]
         equal(states, ["idle"], "what it does afterwards")
+    equal(string_bytes(bench, "kept/snapshot-1.heap"), None, "contents in the snapshot")
     page = (bench.directory / "kept" / "doctor.html").read_text()
     expect("L01_cache.cache" in page and "<svg" in page and "<script" not in page, "the page")
     equal(os.stat(bench.path("kept")).st_mode & 0o777, 0o700, "mode of the directory")
@@ -132,6 +139,20 @@ def a_steady_program(bench):
     expect("Nothing wrong" in result.out, result.out)
     left = [name for name in set(os.listdir("/tmp")) - before if name.startswith("heaptap-doctor-")]
     equal(left, [], "directories that are left")
+
+
+@scenario
+@alone
+def copies_of_strings(bench):
+    """They are counted if it is asked for, and then contents are in the snapshots."""
+    program = str(leak_programs.compiled(SOURCES.parent / "copies.ml", bench.directory))
+    with running(bench, program, "60") as process:
+        result = doctor(bench, process.pid, "--for", "14s", "--with-strings", "-o", "kept", code=0)
+    found = re.search(r"(\d+) copies of (\d+) strings, and Copies.table", result.out)
+    # 300,000 copies and the 50 originals; libraries may have some, too.
+    copies, strings = map(int, found.groups()) if found else (0, 0)
+    expect(300_050 <= copies < 300_100 and 50 <= strings < 60, result.out)
+    equal(string_bytes(bench, "kept/snapshot-1.heap"), 256, "contents in the snapshot")
 
 
 @scenario

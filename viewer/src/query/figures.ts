@@ -315,7 +315,7 @@ export type FindingGrowth = { elements: number, retained_bytes: number, outside_
 /**
  * What is wrong, or worth knowing. In the order in which findings are shown.
  */
-export type FindingKind = "leak" | "threads" | "fibers" | "finaliser_cycle" | "outside_heap" | "busy_collector" | "free_memory" | "empty_tables" | "filling" | "garbage";
+export type FindingKind = "leak" | "threads" | "fibers" | "finaliser_cycle" | "outside_heap" | "busy_collector" | "free_memory" | "empty_tables" | "duplicate_strings" | "filling" | "garbage";
 
 /**
  * A place that allocated blocks which a holder gained. The field names are those of the JSON.

@@ -102,6 +102,8 @@ pub struct HeapGraph {
     pub(super) codes: Vec<CodeNode>,
     /// Blocks that the trace tracks, with their ids in it.
     pub(super) tracked: Vec<(u32, u64)>,
+    /// Strings that are included to their end, with a hash of their contents.
+    pub(super) strings: Vec<(u32, u64)>,
     pub(super) facts: HeapFacts,
     pub(super) given_names: GivenNames,
     pub(super) header_words: u64,
@@ -267,6 +269,11 @@ impl HeapGraph {
     /// The blocks that the trace tracks, with their ids in it.
     pub fn tracked(&self) -> &[(u32, u64)] {
         &self.tracked
+    }
+
+    /// The strings whose contents the snapshot has to their end, each with a hash of these.
+    pub fn strings(&self) -> &[(u32, u64)] {
+        &self.strings
     }
 
     /// The ephemerons: block, data and keys.

@@ -5,6 +5,7 @@
 //! the end.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read, Seek};
 
 use heaptap_heap::{
@@ -101,6 +102,7 @@ impl HeapGraph {
             areas: AreaTable::default(),
             codes: Vec::new(),
             tracked: Vec::new(),
+            strings: Vec::new(),
             facts: HeapFacts::default(),
             given_names: GivenNames::default(),
             header_words: 0,
@@ -190,6 +192,7 @@ impl Loader {
             + graph.customs.len()
             + graph.codes.len()
             + graph.tracked.len()
+            + graph.strings.len()
             + graph.lost_pointers.len()
             + self.late.len()
             + self.ranges.len();
@@ -219,7 +222,20 @@ impl Loader {
             let second = block.codes.get(1).map_or(0, |code| code.address);
             self.graph.codes.push(CodeNode { block: number, first: code.address, second });
         }
+        if let Some(contents) = block.string {
+            self.add_string(number, contents);
+        }
         Ok(())
+    }
+
+    /// Adds a string, unless its contents were cut off.
+    fn add_string(&mut self, block: u32, contents: &[u8]) {
+        let most = self.graph.facts.number(MetaKey::STRINGS).unwrap_or(0);
+        if (contents.len() as u64) < most {
+            let mut hasher = DefaultHasher::new();
+            contents.hash(&mut hasher);
+            self.graph.strings.push((block, hasher.finish()));
+        }
     }
 
     /// Adds a pointer to the row of a block, or without a field a slot of a suspended stack to that of its

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::figures::heap::findings::{Finding as HeapFinding, findings};
 use crate::figures::heap::titles::Titles;
 
+use super::duplicates::DuplicateStrings;
 use super::empty_slots::EmptySlots;
 use super::keepers::Keepers;
 use super::pace::Point;
@@ -150,6 +151,8 @@ pub struct SnapshotEvidence {
     pub holders: Vec<HolderSize>,
     pub findings: Vec<HeapFinding>,
     pub empty_slots: Option<EmptySlots>,
+    /// If it has the contents of strings.
+    pub duplicates: Option<DuplicateStrings>,
 }
 
 /// What kind of thing a holder is.
@@ -209,6 +212,7 @@ impl SnapshotEvidence {
             holders: holder_sizes(analysis, titles, keepers),
             findings: findings(analysis),
             empty_slots: EmptySlots::of(analysis, titles, keepers),
+            duplicates: DuplicateStrings::of(analysis, titles, keepers),
         }
     }
 

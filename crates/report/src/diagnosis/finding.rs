@@ -28,6 +28,8 @@ pub enum FindingKind {
     FreeMemory,
     /// Tables of which most slots are empty.
     EmptyTables,
+    /// Strings that are there more than once.
+    DuplicateStrings,
     /// A holder that grows less and less.
     Filling,
     /// Dead blocks that the collector has not come to.
@@ -89,7 +91,10 @@ impl Finding {
             certainty,
             is_problem: !matches!(
                 kind,
-                FindingKind::EmptyTables | FindingKind::Filling | FindingKind::Garbage
+                FindingKind::EmptyTables
+                    | FindingKind::DuplicateStrings
+                    | FindingKind::Filling
+                    | FindingKind::Garbage
             ),
             sentence,
             bytes: None,

@@ -1,7 +1,7 @@
 //! The diagnosis: one verdict from all evidence on a program's memory.
 //!
 //! - `evidence`: what goes in: what the trace's leak rule says, the time line, snapshots, and their join with the trace.
-//! - `keepers`: whose block it is; `empty_slots`: tables that are mostly empty; `pace`: how a size grows;
+//! - `keepers`: whose block it is; `empty_slots`: tables that are mostly empty; `duplicates`: copies of strings; `pace`: how a size grows;
 //!   `holders`: how holders grow from snapshot to snapshot; `sites`: where what they gained was allocated.
 //! - `leaks`, `memory`, `savings`, `collector`, `waiting`: what is found; `finding`: findings and the verdict as data;
 //!   `page`: what the web page gets of it.
@@ -12,6 +12,7 @@
 #![allow(missing_docs)]
 
 mod collector;
+mod duplicates;
 mod empty_slots;
 mod evidence;
 mod finding;
@@ -27,6 +28,7 @@ mod timeline;
 mod verdict;
 mod waiting;
 
+pub use duplicates::DuplicateStrings;
 pub use empty_slots::EmptySlots;
 pub use evidence::{
     CollectorShare, Evidence, HolderKind, HolderSize, MemoryLimit, SnapshotEvidence, Timeline,
@@ -55,7 +57,7 @@ pub fn diagnose(evidence: &Evidence) -> Diagnosis {
     findings.extend(waiting::cycles(evidence, &findings));
     findings.extend(collector::finding(evidence));
     findings.extend(memory::free(evidence));
-    findings.extend(savings::finding(evidence));
+    findings.extend(savings::findings(evidence));
     findings.extend(memory::garbage(evidence));
     sort(&mut findings);
     let verdict = verdict::verdict(evidence, &findings);

@@ -211,6 +211,22 @@ fn times_and_sizes_may_be_anything() {
 }
 
 #[test]
+fn copies_of_strings_are_worth_knowing() {
+    let mut evidence = grown(&[10, 10, 10]);
+    let copies = |saved_bytes| {
+        let holder = "A.names".to_owned();
+        Some(DuplicateStrings { holder, strings: 12, copies: 4000, saved_bytes })
+    };
+    evidence.snapshots.last_mut().unwrap().duplicates = copies(32 * MB);
+    let expected = vec![(FindingKind::DuplicateStrings, Certainty::Sure)];
+    assert_eq!(outcome(&evidence), (Outcome::NothingWrong, expected));
+    let sentence = diagnose(&evidence).findings[0].sentence.clone();
+    assert!(sentence.contains("4000 copies of 12 strings, and A.names has most"), "{sentence}");
+    evidence.snapshots.last_mut().unwrap().duplicates = copies(8 * MB);
+    assert_eq!(outcome(&evidence).1, []);
+}
+
+#[test]
 fn tables_that_are_mostly_empty_are_worth_knowing() {
     let mut evidence = grown(&[10, 10, 10]);
     let empty = |saved_bytes| {

@@ -52,8 +52,7 @@ pub(super) fn watch(
     };
     let (mut watched, closing) = match found {
         Some(process) => {
-            let session =
-                Session::of_launched(process, trace.clone(), options.timeout(Duration::ZERO));
+            let session = Session::of_launched(options, process, trace.clone());
             let watch = Watch::new(&session, folder, options, schedule);
             watch.run(interruption, || {
                 session.end();

@@ -29,11 +29,21 @@ pub(super) struct WatchOptions {
     #[arg(long)]
     pub(super) despite_seccomp: bool,
 
+    /// Look for strings that are there more than once: the snapshots, which may be kept, then have the contents of
+    /// strings, up to 256 bytes of each
+    #[arg(long)]
+    with_strings: bool,
+
     #[command(flatten)]
     pub(super) types: TypeOptions,
 }
 
 impl WatchOptions {
+    /// How much of each string is in the snapshots.
+    pub(super) fn string_bytes(&self) -> u32 {
+        if self.with_strings { 256 } else { 0 }
+    }
+
     /// The longest wait for a program that is watched so long.
     pub(super) fn timeout(&self, span: Duration) -> Duration {
         const LEAST: Duration = Duration::from_secs(10);

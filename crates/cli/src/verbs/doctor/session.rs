@@ -39,6 +39,8 @@ pub(super) struct Session {
     is_own: bool,
     left: Left,
     timeout: Duration,
+    /// How much of each string is in the snapshots.
+    string_bytes: u32,
 }
 
 impl Session {
@@ -57,6 +59,7 @@ impl Session {
             is_own: false,
             left: Left::Nothing,
             timeout: options.timeout(span),
+            string_bytes: options.string_bytes(),
         };
         if let Some(status) = listening::status(process)?
             && matches!(&status.state[..], "tracing" | "recording")
@@ -79,8 +82,15 @@ impl Session {
     }
 
     /// A program that was started with a trace.
-    pub(super) fn of_launched(process: Process, trace: PathBuf, timeout: Duration) -> Session {
-        Session { process, trace: Some(trace), is_own: false, left: Left::Nothing, timeout }
+    pub(super) fn of_launched(options: &WatchOptions, process: Process, trace: PathBuf) -> Session {
+        Session {
+            process,
+            trace: Some(trace),
+            is_own: false,
+            left: Left::Nothing,
+            timeout: options.timeout(Duration::ZERO),
+            string_bytes: options.string_bytes(),
+        }
     }
 
     fn start(&mut self, folder: &Folder, rate: f64, span: Duration) -> Result<(), Failure> {
@@ -128,7 +138,8 @@ impl Session {
     /// Takes a snapshot.
     pub(super) fn snapshot(&self, file: PathBuf) -> Result<PathBuf, Failure> {
         let wait = Some(self.timeout);
-        let request = SnapshotRequest { file, wait, ..SnapshotRequest::default() };
+        let string_bytes = self.string_bytes;
+        let request = SnapshotRequest { file, wait, string_bytes, ..SnapshotRequest::default() };
         let taken: Taken =
             running::ask(self.process, &Command::Snapshot(request), "no snapshot was taken")?;
         Ok(taken.file)
