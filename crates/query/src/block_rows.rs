@@ -61,6 +61,7 @@ impl Rows {
     fn number_paths(&mut self, archive: &Archive, names: &Sites<'_>) {
         let frames = match self.grouping.by {
             By::Label => archive.aggregate.labels(&archive.locations),
+            By::Kind => archive.aggregate.kinds(),
             _ => archive.aggregate.site_frames(&archive.locations, self.grouping.site),
         };
         let mut of_frames: HashMap<Frame, u32> = HashMap::new();

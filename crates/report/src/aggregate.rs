@@ -11,7 +11,9 @@ use crate::frames::Frames;
 use crate::growth::{Growth, SitePair};
 use crate::lifetimes::Lifetimes;
 use crate::own_code::SiteFrame;
-use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_frame, source_of};
+use crate::paths::{
+    Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, kind_of_frame, source_frame, source_of,
+};
 use crate::peak::Peak;
 use crate::rates::Rates;
 use crate::site_nodes::SiteNodes;
@@ -75,6 +77,8 @@ pub enum Frame {
     Nowhere,
     /// A domain, if paths are domains.
     Domain(u16),
+    /// A kind of blocks, from 1, if paths are kinds.
+    Kind(u8),
     /// A source, if paths are sources.
     Source(Source),
     /// Stands for the frames of paths that were too light to keep.
@@ -526,7 +530,10 @@ pub(crate) fn frame_of(frames: &Frames, paths: &Paths, node: Node) -> Frame {
         number => match (domain_of(number), source_of(number)) {
             (Some(domain), _) => Frame::Domain(domain),
             (_, Some(source)) => Frame::Source(source),
-            _ => Frame::Code(frames.code(number)),
+            _ => match kind_of_frame(number) {
+                Some(kind) => Frame::Kind(kind),
+                None => Frame::Code(frames.code(number)),
+            },
         },
     }
 }

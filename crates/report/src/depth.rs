@@ -14,6 +14,8 @@ pub enum Depth {
     Label,
     /// The domain in which the block was allocated, and no frame.
     Domain,
+    /// The kind of the block, and no frame.
+    Kind,
     /// Where the block was allocated: [`heaptap_trace::Source`], and no frame.
     Source,
 }

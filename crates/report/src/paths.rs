@@ -19,7 +19,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 pub(crate) use pruning::Bounds;
 pub use pruning::PathMoves;
 pub(crate) use stand_ins::{
-    LIGHT, NOWHERE, domain_frame, domain_of, is_stand_in, source_frame, source_of,
+    LIGHT, NOWHERE, domain_frame, domain_of, is_stand_in, kind_frame, kind_of_frame, source_frame,
+    source_of,
 };
 use table_paths::TablePaths;
 

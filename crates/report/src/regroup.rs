@@ -1,16 +1,18 @@
-//! The same figures with other paths: labels, domains or sources in place of stacks.
+//! The same figures with other paths: labels, kinds, domains or sources in place of stacks.
 
-use heaptap_trace::{LocationTable, Source};
+use heaptap_trace::{LocationTable, Source, kind_of};
 
 use crate::aggregate::{Aggregate, Frame};
 use crate::counts::Tally;
 use crate::depth::Depth;
-use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
+use crate::paths::{
+    NOWHERE, ROOT, domain_frame, is_stand_in, kind_frame, kind_of_frame, source_frame,
+};
 
 impl Aggregate {
     /// The aggregate that a reading with this depth would give, from one with whole
     /// stacks. `None` if this one does not have it: domains and sources are counted
-    /// only where [`crate::Options::most_blocks`] asks for a table, and labels are lost
+    /// only where [`crate::Options::most_blocks`] asks for a table; labels and kinds are lost
     /// with light call paths. Rows by domain and source lack their number of blocks.
     pub fn regrouped(&self, depth: Depth, locations: &LocationTable) -> Option<Aggregate> {
         let mut regrouped = Aggregate {
@@ -48,6 +50,11 @@ impl Aggregate {
                 let tallies = labels.iter().zip(self.counts.iter());
                 tallies.for_each(|(&label, tally)| add(label, &tally));
             }
+            Depth::Kind if self.missing_from_paths() > 0 => return None,
+            Depth::Kind => {
+                let tallies = kind_frames(self).into_iter().zip(self.counts.iter());
+                tallies.for_each(|(kind, tally)| add(kind, &tally));
+            }
             Depth::Domain | Depth::Source if !self.classes.is_kept() => return None,
             Depth::Domain => {
                 self.classes
@@ -67,6 +74,12 @@ impl Aggregate {
 }
 
 impl Aggregate {
+    /// For each path, the kind of its blocks, or [`Frame::Nowhere`].
+    pub fn kinds(&self) -> Vec<Frame> {
+        let frame = |number| kind_of_frame(number).map_or(Frame::Nowhere, Frame::Kind);
+        kind_frames(self).into_iter().map(frame).collect()
+    }
+
     /// For each path, the frame of its label, or [`Frame::Nowhere`].
     pub fn labels(&self, locations: &LocationTable) -> Vec<Frame> {
         let frame = |number| match number {
@@ -75,6 +88,15 @@ impl Aggregate {
         };
         label_frames(self, locations).into_iter().map(frame).collect()
     }
+}
+
+/// For each path, the frame of the kind of its blocks, or [`NOWHERE`].
+pub(crate) fn kind_frames(whole: &Aggregate) -> Vec<u32> {
+    let kind = |path| match whole.paths.frame(whole.paths.node(path)) {
+        frame if is_stand_in(frame) => NOWHERE,
+        frame => kind_frame(kind_of(whole.frames.code(frame)).unwrap_or(0)),
+    };
+    (0..whole.counts.len() as u32).map(kind).collect()
 }
 
 /// For each path, the frame of its label, or [`NOWHERE`].

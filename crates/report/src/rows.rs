@@ -1,8 +1,8 @@
 //! Tables: the counts of all paths, grouped by function, location, file, module,
-//! label, domain or source.
+//! label, kind, domain or source.
 
 use hashbrown::HashMap;
-use heaptap_trace::{LocationTable, NameId, NamedLocation, Source};
+use heaptap_trace::{LocationTable, NameId, NamedLocation, Source, kind_name_code, without_kind};
 
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::counts::Tally;
@@ -28,6 +28,8 @@ pub enum By {
     Label,
     /// The domain. Needs [`crate::Depth::Domain`].
     Domain,
+    /// The kind of the block, which the runtime gives. Needs [`crate::Depth::Kind`].
+    Kind,
     /// Where the block was allocated. Needs [`crate::Depth::Source`].
     Source,
 }
@@ -39,6 +41,7 @@ impl By {
             By::Function | By::Location | By::File | By::Module => of_frames,
             By::Label => Depth::Label,
             By::Domain => Depth::Domain,
+            By::Kind => Depth::Kind,
             By::Source => Depth::Source,
         }
     }
@@ -112,7 +115,11 @@ impl<'a> Sites<'a> {
     pub fn inlined(&self, frame: Frame) -> Vec<Site> {
         let locations = match frame {
             Frame::Code(code) => self.table.get(code).unwrap_or(&[]),
-            Frame::Light | Frame::Nowhere | Frame::Domain(_) | Frame::Source(_) => &[],
+            Frame::Light
+            | Frame::Nowhere
+            | Frame::Domain(_)
+            | Frame::Kind(_)
+            | Frame::Source(_) => &[],
         };
         if locations.is_empty() {
             return vec![self.named(Key::Frame(frame))];
@@ -143,7 +150,7 @@ impl<'a> Sites<'a> {
     fn location_key(&self, location: &NamedLocation) -> Key {
         match self.by {
             By::Location => Key::Location(*location),
-            By::Function | By::Module | By::Label | By::Domain | By::Source => {
+            By::Function | By::Module | By::Label | By::Domain | By::Kind | By::Source => {
                 Key::Function(location.definition, location.file)
             }
             By::File => Key::File(location.file),
@@ -154,7 +161,9 @@ impl<'a> Sites<'a> {
         let text = |id: NameId| String::from_utf8_lossy(self.table.name(id)).into_owned();
         match key {
             Key::Frame(Frame::Nowhere) if self.by == By::Label => Site::named("(no label)"),
+            Key::Frame(Frame::Nowhere) if self.by == By::Kind => Site::named("(no kind)"),
             Key::Frame(Frame::Nowhere) => Site::named("(no backtrace)"),
+            Key::Frame(Frame::Kind(kind)) => Site::named(&kind_name(kind, self.table)),
             Key::Frame(Frame::Domain(number)) => Site::named(&format!("domain {number}")),
             Key::Frame(Frame::Source(source)) => Site::named(match source {
                 Source::Minor => "minor heap",
@@ -163,7 +172,7 @@ impl<'a> Sites<'a> {
             }),
             Key::Frame(Frame::Light) => Site::named("(light call paths)"),
             Key::Frame(Frame::Code(code)) if self.by == By::Location => {
-                Site::named(&format!("(unknown {code:#x})"))
+                Site::named(&format!("(unknown {:#x})", without_kind(code)))
             }
             Key::Frame(Frame::Code(_)) => Site::named("(unknown)"),
             Key::Location(location) => Site {
@@ -182,6 +191,13 @@ impl<'a> Sites<'a> {
             Key::File(file) => Site { file: text(file), ..Site::named("") },
         }
     }
+}
+
+/// The name of a kind of blocks, as the trace has it.
+pub fn kind_name(kind: u8, table: &LocationTable) -> String {
+    let named = table.resolve(kind_name_code(kind)).next();
+    let name = named.map(|location| String::from_utf8_lossy(location.definition).into_owned());
+    name.unwrap_or_else(|| format!("kind {kind}"))
 }
 
 impl Aggregate {

@@ -38,6 +38,7 @@ impl Site {
         match (line, name.as_str()) {
             (0, "") => (file.clone(), String::new()),
             (0, _) => (name.clone(), file.clone()),
+            _ if self.chars == (0, 0) => (format!("{file}:{line}"), name.clone()),
             _ => (format!("{file}:{line}:{first}-{last}"), name.clone()),
         }
     }

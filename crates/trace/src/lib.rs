@@ -66,11 +66,11 @@ pub use memtrace::{
 pub use merge::{MergeError, MergedItem, MergedTraces, Mismatch, OpenTrace, TraceExtent};
 pub use model::{
     Allocation, Backtrace, Block, Code, Completion, CutReason, CutShort, DomainSink,
-    ElidableFrames, End, Event, EventKind, EventSink, EventSource, FormatDefect, Frames,
+    ElidableFrames, End, Event, EventKind, EventSink, EventSource, FormatDefect, Frames, KIND_FILE,
     LOST_FRAME, LeftOut, Limits, LiveSink, LiveSource, Locate, Located, Location, LocationList,
     LocationTable, Losses, Mode, NameId, NamedLocation, Place, Polled, ReadError, SmallAlloc,
     Source, TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, TraceTotals,
-    Unreadable, WriteError,
+    Unreadable, WriteError, code_of_kind, kind_name_code, kind_of, without_kind,
 };
 pub use recognise::FileKind;
 pub use series::{

@@ -13,7 +13,7 @@ export type {
 } from "./figures";
 
 export type Metric = "allocated" | "promoted" | "peak" | "at" | "live" | "survived";
-export type By = "function" | "location" | "file" | "module" | "label" | "domain" | "source";
+export type By = "function" | "location" | "file" | "module" | "label" | "domain" | "kind" | "source";
 export type TreeBy = "function" | "location" | "file" | "module";
 export type Source = "minor" | "major" | "external";
 

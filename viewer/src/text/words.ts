@@ -20,7 +20,7 @@ export function metricWord(metric: string, at: number | null, grows: boolean): s
 
 /** What rows are, as the command line says it: `function`, or `function (own code)`. */
 export function rowTitle(by: By, sites: SiteFrame): string {
-  return sites === "own" && by !== "label" && by !== "domain" && by !== "source" ? `${by} (own code)` : by;
+  return sites === "own" && by !== "label" && by !== "domain" && by !== "kind" && by !== "source" ? `${by} (own code)` : by;
 }
 
 export function capital(text: string): string {

@@ -88,6 +88,7 @@ pub(crate) fn row_kind() -> impl TypedValueParser<Value = By> {
         (By::Module, "The module"),
         (By::Label, "The label that the program gave to its current work"),
         (By::Domain, "The domain: a thread of the runtime with its own heap"),
+        (By::Kind, "The kind of the block: a table, a string, …, as its runtime says"),
         (By::Source, "Where the block is: minor heap, major heap, or outside the heap"),
     ];
     one_of(all.map(|(by, help)| (by, by_name(by), help)))

@@ -11,7 +11,7 @@ use crate::depth::Depth;
 use crate::ids::IdMap;
 use crate::options::Options;
 use crate::paths::{ROOT, domain_frame, source_frame};
-use crate::regroup::label_frames;
+use crate::regroup::{kind_frames, label_frames};
 use crate::thinning::level_of;
 
 /// Stands for the path of a row that is not selected.
@@ -174,14 +174,15 @@ impl TableView<'_> {
         locations: &LocationTable,
         depth: Depth,
     ) -> impl Fn(&BlockRow) -> u32 {
-        let labels = match depth {
+        let of_paths = match depth {
             Depth::Label => label_frames(whole, locations),
+            Depth::Kind => kind_frames(whole),
             _ => Vec::new(),
         };
         move |row| match depth {
             Depth::Domain => domain_frame(row.domain),
             Depth::Source => source_frame(row.source),
-            _ => labels[row.path as usize],
+            _ => of_paths[row.path as usize],
         }
     }
 }

@@ -61,13 +61,13 @@ impl TableView {
 /// What the rows of a table are, in a heading: `function`, or `function (own code)`.
 /// `by` is one of [`by_name`].
 pub(super) fn row_title(by: &str, site: SiteFrame) -> String {
-    let are_frames = !matches!(by, "label" | "domain" | "source");
+    let are_frames = !matches!(by, "label" | "domain" | "kind" | "source");
     if are_frames && site == SiteFrame::Own { format!("{by} (own code)") } else { by.to_owned() }
 }
 
 /// Everything that the rows of a table can be.
-pub const ALL_ROWS: [By; 7] =
-    [By::Function, By::Location, By::File, By::Module, By::Label, By::Domain, By::Source];
+pub const ALL_ROWS: [By; 8] =
+    [By::Function, By::Location, By::File, By::Module, By::Label, By::Domain, By::Kind, By::Source];
 
 /// What the rows of a table are.
 pub fn by_name(by: By) -> &'static str {
@@ -78,6 +78,7 @@ pub fn by_name(by: By) -> &'static str {
         By::Module => "module",
         By::Label => "label",
         By::Domain => "domain",
+        By::Kind => "kind",
         By::Source => "source",
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers in the place of a frame's, for what has no frame: a domain, a source, an
+//! Numbers in the place of a frame's, for what has no frame: a domain, a source, a kind, an
 //! allocation without a backtrace, the rest of a path that was too light to keep.
 
 use heaptap_trace::Source;
@@ -15,9 +15,12 @@ const DOMAINS: u32 = u32::MAX - 3 - u16::MAX as u32;
 /// Stands in for the frames of sources, where paths are sources.
 const SOURCES: u32 = DOMAINS - 3;
 
+/// Stands in for the frames of kinds, where paths are kinds.
+const KINDS: u32 = SOURCES - 1 - u8::MAX as u32;
+
 /// Whether this is the number of no frame of the trace.
 pub(crate) fn is_stand_in(frame: u32) -> bool {
-    frame >= SOURCES
+    frame >= KINDS
 }
 
 /// The frame that stands for a source.
@@ -35,6 +38,17 @@ pub(crate) fn source_of(frame: u32) -> Option<Source> {
 /// The frame that stands for a domain.
 pub(crate) fn domain_frame(domain: u16) -> u32 {
     DOMAINS + u32::from(domain)
+}
+
+/// The frame that stands for a kind: [`NOWHERE`] for 0, the kind of blocks whose kind is not known.
+pub(crate) fn kind_frame(kind: u8) -> u32 {
+    if kind == 0 { NOWHERE } else { KINDS + u32::from(kind) }
+}
+
+/// The kind that a frame stands for.
+pub(crate) fn kind_of_frame(frame: u32) -> Option<u8> {
+    let kind = frame.checked_sub(KINDS).and_then(|number| u8::try_from(number).ok());
+    kind.filter(|&kind| kind != 0)
 }
 
 /// The domain that a frame stands for.
@@ -56,6 +70,12 @@ mod tests {
             assert_eq!(domain_of(domain_frame(domain)), Some(domain));
             assert_eq!(source_of(domain_frame(domain)), None);
         }
+        for kind in 1..=u8::MAX {
+            let frame = kind_frame(kind);
+            assert_eq!((kind_of_frame(frame), source_of(frame)), (Some(kind), None));
+            assert!(is_stand_in(frame) && domain_of(frame).is_none());
+        }
+        assert_eq!(kind_of_frame(source_frame(Source::Minor)), None);
         for frame in [0, 1000, NOWHERE, LIGHT, u32::MAX] {
             assert_eq!(domain_of(frame), None);
         }

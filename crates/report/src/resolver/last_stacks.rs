@@ -4,7 +4,7 @@
 //! of each domain is kept with its nodes, and only the frames that differ are
 //! looked up.
 
-use heaptap_trace::Code;
+use heaptap_trace::{Code, kind_of};
 
 use super::AllocationEvent;
 use super::common_prefix::common_prefix;
@@ -13,7 +13,7 @@ use super::recent_sites::RecentSites;
 use crate::depth::Depth;
 use crate::frames::Frames;
 use crate::options::Options;
-use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame, source_frame};
+use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame, kind_frame, source_frame};
 use crate::select::{Marks, Selection};
 
 /// The last stack of a domain, the outermost frame first.
@@ -128,6 +128,7 @@ fn only_frame(
     let code = match depth {
         Depth::Domain => return domain_frame(event.domain),
         Depth::Source => return source_frame(event.allocation.source),
+        Depth::Kind => return kind_frame(codes.last().copied().and_then(kind_of).unwrap_or(0)),
         Depth::Label => codes.first(),
         Depth::Innermost | Depth::OwnCode | Depth::Whole => codes.last(),
     };

@@ -76,6 +76,11 @@ impl LocationList {
         self.entries.clear();
     }
 
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -7,6 +7,7 @@
 //!   table.
 //! - `locate`: [`Locate`], the other direction: a writer asks for the locations
 //!   of a code.
+//! - `kind`: kinds of blocks, which travel in the codes of frames.
 //! - `damage`: [`ReadError`], [`Losses`] and the defects behind them.
 //! - `head`: [`TraceHead`], what the first bytes of a file say.
 //! - `totals`: [`TraceTotals`], counts of events and bytes. `write_error`: [`WriteError`].
@@ -23,6 +24,7 @@ mod format;
 mod head;
 mod index;
 mod info;
+mod kind;
 mod live_sink;
 pub(crate) mod locate;
 mod location;
@@ -41,6 +43,8 @@ pub use crate::model::event::{
 pub use crate::model::format::TraceFormat;
 pub use crate::model::head::{Completion, TraceHead, TraceOrigin};
 pub use crate::model::info::TraceInfo;
+pub(crate) use crate::model::kind::merged_code;
+pub use crate::model::kind::{KIND_FILE, code_of_kind, kind_name_code, kind_of, without_kind};
 pub use crate::model::live_sink::{DomainSink, ElidableFrames, LeftOut, LiveSink, SmallAlloc};
 pub use crate::model::locate::{Locate, LocationList};
 pub use crate::model::location::{Location, NameId, NamedLocation};

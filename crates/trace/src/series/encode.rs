@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use heaptap_codec::crc::crc32c;
 use heaptap_codec::seeded::Seeded;
 
-use crate::model::{Code, Locate, LocationList};
+use crate::model::{Code, Locate, LocationList, kind_name_code, kind_of};
 use crate::series::record::{
     self, CarriedBlock, CarriedEnds, CodeLocation, Last, MAX_LOCATIONS, put_code, put_name,
     put_node, put_rate,
@@ -68,6 +68,9 @@ impl SeriesEncoder {
         if let Some(&known) = self.codes.get(&code) {
             return known;
         }
+        // A kind's name first, unless this is it.
+        let name = kind_of(code).map(kind_name_code).filter(|&name| name != code);
+        name.map(|name| self.code(name, locate));
         let mut list = std::mem::take(&mut self.list);
         list.clear();
         locate.locate(code, &mut list);

@@ -1,8 +1,11 @@
 //! The facts about a trace.
 
+use std::collections::BTreeSet;
+
 use heaptap_report::Scale;
 use heaptap_report::figures::Size;
-use heaptap_trace::{EventKind, Losses, TraceReader, TraceTotals};
+use heaptap_report::rows::kind_name;
+use heaptap_trace::{EventKind, LocationTable, Losses, TraceReader, TraceTotals, kind_of};
 use serde::Serialize;
 
 use crate::exit_status::Failure;
@@ -29,6 +32,9 @@ pub(super) struct Facts {
     pub(super) events: Counts,
     pub(super) codes: usize,
     pub(super) names: usize,
+    /// The names of the kinds of blocks, if the runtime has any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) kinds: Vec<String>,
     pub(super) depth: Depth,
     /// `None` if the trace was cut short before the first sample.
     pub(super) words: Option<Estimate>,
@@ -153,6 +159,7 @@ impl Facts {
             events: Counts::of(totals, sums.samples),
             codes: reader.locations().len(),
             names: reader.locations().name_count(),
+            kinds: kinds(reader.locations()),
             depth: Depth { mean: per(sums.frames as f64, totals.allocations), max: sums.deepest },
             words: (sums.samples != 0 || reader.losses().cut_short.is_none())
                 .then(|| Estimate::of(sums.samples, info.sample_rate, info.word_size)),
@@ -160,6 +167,12 @@ impl Facts {
             losses: Missing::of(reader.losses()),
         })
     }
+}
+
+/// The names of the kinds in a trace, by their numbers.
+fn kinds(locations: &LocationTable) -> Vec<String> {
+    let numbers: BTreeSet<u8> = locations.codes().filter_map(kind_of).collect();
+    numbers.into_iter().map(|kind| kind_name(kind, locations)).collect()
 }
 
 impl Counts {

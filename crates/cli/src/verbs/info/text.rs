@@ -84,11 +84,13 @@ fn allocated(estimate: &Estimate, facts: &Facts) -> String {
 
 fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
     let events = &facts.events;
+    let kinds = facts.kinds.iter().map(|kind| escaped_or_dash(kind)).collect::<Vec<_>>().join(", ");
+    let kinds = Some(("kinds", kinds)).filter(|_| !facts.kinds.is_empty());
     let allocated = match &facts.words {
         Some(estimate) => allocated(estimate, facts),
         None => "not known: the trace was cut short before the first sample".to_owned(),
     };
-    vec![
+    let rows = [
         ("packets", events.packets.to_string()),
         ("allocations", format!("{} with {} samples", events.allocations, events.samples)),
         ("promotions", events.promotions.to_string()),
@@ -102,5 +104,6 @@ fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
             format!("{:.1} frames on average, {} at most", facts.depth.mean, facts.depth.max),
         ),
         ("allocated", allocated),
-    ]
+    ];
+    rows.into_iter().chain(kinds).collect()
 }

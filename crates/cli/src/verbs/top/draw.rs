@@ -263,7 +263,7 @@ fn callers(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
     };
     let site = with_file(&site_name(&row.site), columns.saturating_sub(12));
     let mut lines = vec![Line::styled(format!(" callers of {site}"), STRONG)];
-    if matches!(app.query.by, By::Label | By::Domain | By::Source) {
+    if matches!(app.query.by, By::Label | By::Domain | By::Kind | By::Source) {
         lines.push(Line::raw(format!(
             " a {} has no callers: choose other rows with b",
             by_name(app.query.by)

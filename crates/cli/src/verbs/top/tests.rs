@@ -67,6 +67,7 @@ fn reported(path: &Path, by: By, metric: Metric, at: Option<u64>) -> serde_json:
     let depth = match by {
         By::Label => Depth::Label,
         By::Domain => Depth::Domain,
+        By::Kind => Depth::Kind,
         By::Source => Depth::Source,
         _ => Depth::Innermost,
     };

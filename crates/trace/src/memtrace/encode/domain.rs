@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::memtrace::encode::cached::Order;
+use crate::memtrace::encode::kinds::NamedKinds;
 use crate::memtrace::encode::names::{RecentNames, fits_room};
 use crate::memtrace::encode::stack::Stack;
 use crate::memtrace::event::event_header;
@@ -33,6 +34,8 @@ pub(crate) struct Shared<W> {
     /// Memory for a packet of locations, and for the locations of one code.
     pub(crate) locations: Packet,
     pub(crate) list: LocationList,
+    /// The kinds of blocks whose names are in the file.
+    pub(crate) kinds: NamedKinds,
 }
 
 impl<W> Shared<W> {
@@ -282,6 +285,7 @@ impl DomainWriter {
         shared: &mut Shared<W>,
         locate: &mut impl Locate,
     ) -> io::Result<()> {
+        shared.kinds.add_names(&mut self.missed, &mut shared.list, locate);
         let mut missed = &self.missed[..];
         while !missed.is_empty() {
             let packet = &mut shared.locations;

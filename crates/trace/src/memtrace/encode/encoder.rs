@@ -5,6 +5,7 @@ use std::io::Write;
 use crate::memtrace::encode::domain::Shared;
 use crate::memtrace::encode::domain_encoder::DomainEncoder;
 use crate::memtrace::encode::domains::Domains;
+use crate::memtrace::encode::kinds::NamedKinds;
 use crate::memtrace::header::Version;
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET};
 use crate::memtrace::wire::Packet;
@@ -73,6 +74,7 @@ impl<W: Write> Encoder<W> {
             },
             locations: Packet::new(),
             list: LocationList::default(),
+            kinds: NamedKinds::default(),
         };
         info.put(&mut shared.locations, version);
         shared.locations.patch(Completion::OFFSET as usize, completion.bytes());
@@ -187,6 +189,7 @@ impl<W: Write> LiveSink for Encoder<W> {
         let info = writable(info, shared.version)?;
         shared.pid = info.pid;
         shared.free_id = 0;
+        shared.kinds = NamedKinds::default();
         shared.locations.clear();
         info.put(&mut shared.locations, shared.version);
         shared.out.write_all(shared.locations.as_slice())?;

@@ -7,6 +7,7 @@
 //! The layers, from the bottom up:
 //!
 //! - `names`: location events.
+//! - `kinds`: the names of kinds of blocks that are in the file.
 //! - `stack`: backtraces, entry by entry as the format defines them; `cached`:
 //!   the same bytes, faster, for backtraces whose codes are all in the cache.
 //! - `domain`: a domain's open packet, any event; `common`: the same bytes,
@@ -24,6 +25,7 @@ mod domain;
 mod domain_encoder;
 mod domains;
 mod encoder;
+mod kinds;
 mod names;
 mod stack;
 
