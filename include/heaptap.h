@@ -18,10 +18,12 @@
 #define HEAPTAP_VERSION_PATCH 0
 
 /* A thread or domain that allocates. Created by heaptap_mutator_start; never freed.
- * Only the inline functions below use its field. */
+ * Only the inline functions below use its fields. */
 typedef struct heaptap_mutator {
   /* Words until the next sample outside the young heap. */
   intptr_t until_sample;
+  /* For each value of bits 4 to 19 of an address, how many sampled blocks may be there. */
+  const uint16_t *sampled;
 } heaptap_mutator;
 
 /* Callers of heaptap_probe_count_in at a time. */
@@ -307,6 +309,22 @@ typedef int32_t heaptap_fate;
 /* Returns the fate of the block at `*block`, and writes its new address there if
  * it was moved. It must not call heaptap. */
 typedef heaptap_fate (*heaptap_fate_fn)(void *host, void **block);
+
+/* A function of an interpreter, and the lines of its instructions. */
+typedef struct heaptap_function {
+  /* `sizeof(heaptap_function)`. */
+  size_t size;
+  /* The file's name. NULL: unknown. */
+  const char *file;
+  /* The function's name. NULL: unknown. */
+  const char *name;
+  /* The line of each instruction; 0: unknown. */
+  const uint32_t *lines;
+  /* The number of instructions, from 1 to 2^32. */
+  size_t count;
+  /* Must be zero. */
+  uint8_t reserved[32];
+} heaptap_function;
 
 /* Statistics of a trace. */
 typedef struct heaptap_stats {
@@ -656,6 +674,15 @@ heaptap_status heaptap_young_hit(heaptap_mutator *mutator,
                                  size_t count,
                                  void **limit);
 
+/* `heaptap_young_hit` for a host that knows the kinds of its blocks: `kinds` holds that of each of
+ * the `count` blocks, from `heaptap_kind_name`, or 0. */
+heaptap_status heaptap_young_hit_kinds(heaptap_mutator *mutator,
+                                       void *young_ptr,
+                                       const size_t *words,
+                                       const uint8_t *kinds,
+                                       size_t count,
+                                       void **limit);
+
 /* The slow half of `heaptap_major_alloc`, which has already subtracted `words`.
  * Do not call it directly. */
 heaptap_status heaptap_major_hit(heaptap_mutator *mutator, void *block, size_t words);
@@ -664,12 +691,94 @@ heaptap_status heaptap_major_hit(heaptap_mutator *mutator, void *block, size_t w
  * `words`. Do not call it directly. */
 heaptap_status heaptap_external_hit(heaptap_mutator *mutator, void *memory, size_t words);
 
+/* The slow half of `heaptap_major_alloc_kind`, which has already subtracted `words`. A host whose
+ * slow half has something else to do first asks `heaptap_due` before it allocates. */
+heaptap_status heaptap_major_hit_kind(heaptap_mutator *mutator,
+                                      void *block,
+                                      size_t words,
+                                      uint8_t kind);
+
+/* The slow half of `heaptap_external_alloc_kind`, which has already subtracted `words`. */
+heaptap_status heaptap_external_hit_kind(heaptap_mutator *mutator,
+                                         void *memory,
+                                         size_t words,
+                                         uint8_t kind);
+
 /* Reports that external memory is about to be released.
  *
  * Any mutator, not only the one that allocated it. Call it before the memory is
  * released: another thread may be given the same address at once. Memory that
  * was not sampled costs one table lookup. */
 heaptap_status heaptap_external_free(heaptap_mutator *mutator, void *memory);
+
+/* `heaptap_young_renew` for a young heap that is filled from below: an allocation raises the
+ * pointer and takes its slow path if the pointer is then above the limit. Install `*limit`, which is
+ * at most `young_end`, as that limit.
+ *
+ * A mutator's young heap is filled in the direction of its last `..._renew`. */
+heaptap_status heaptap_young_up_renew(heaptap_mutator *mutator,
+                                      void *young_ptr,
+                                      void *young_end,
+                                      void **limit);
+
+/* `heaptap_young_hit` for such a heap: an allocation went above the limit, but not above
+ * `young_end`.
+ *
+ * `young_ptr` is the pointer after the allocation. `words` holds the size of each of the `count`
+ * blocks in the order of their addresses, of which the last one ends at `young_ptr`. `kinds` is
+ * NULL, or holds the kind of each, as for `heaptap_young_hit_kinds`. Otherwise like
+ * `heaptap_young_hit`. */
+heaptap_status heaptap_young_up_hit(heaptap_mutator *mutator,
+                                    void *young_ptr,
+                                    const size_t *words,
+                                    const uint8_t *kinds,
+                                    size_t count,
+                                    void **limit);
+
+/* `heaptap_major_hit_kind` with a stack that the host has walked itself, for instance before it
+ * asked malloc: the codes of `count` frames, innermost first, each from 1 to 2^60 - 1. Call it if
+ * `heaptap_due` says so, after subtracting `words` by `heaptap_major_take`.
+ *
+ * The mutator has no `where`: otherwise it returns `HEAPTAP_STATUS_ORDER`, and the block has its
+ * stack as always. */
+heaptap_status heaptap_major_hit_at(heaptap_mutator *mutator,
+                                    void *block,
+                                    size_t words,
+                                    uint8_t kind,
+                                    const uint64_t *codes,
+                                    size_t count);
+
+/* The slow half of `heaptap_young_alloc`, which has already subtracted `words`. */
+heaptap_status heaptap_young_alloc_hit(heaptap_mutator *mutator,
+                                       void *block,
+                                       size_t words,
+                                       uint8_t kind);
+
+/* The slow half of `heaptap_block_outside`, which has already subtracted `words`. */
+heaptap_status heaptap_block_outside_hit(heaptap_mutator *mutator,
+                                         void *block,
+                                         size_t words,
+                                         uint32_t young);
+
+/* The slow half of `heaptap_skip`, which has already subtracted the words. */
+heaptap_status heaptap_skip_hit(heaptap_mutator *mutator);
+
+/* Reports that memory is about to be reallocated, and returns a number for `heaptap_realloc_end`;
+ * 0 if nothing at this address is followed by its address, and there is nothing to end.
+ *
+ * Memory outside the heap, and with `HEAPTAP_FOLLOW_ADDRESSES` blocks too. Between the two calls
+ * another thread may allocate, and have reported, memory at the old address. Call it only if
+ * `heaptap_sampled` says so, to spare the call.
+ *
+ * Any mutator. Costs a table lookup. */
+uint64_t heaptap_realloc_begin(heaptap_mutator *mutator, void *from);
+
+/* Reports that the memory is now at `to`: at its old address if the reallocation has failed or has
+ * not moved it. A number of 0 does nothing. What it has grown by are new words, and reported as
+ * such, at `to`: `heaptap_external_grow`. Memory that shrinks keeps its size in the trace.
+ *
+ * Any mutator, the one of `heaptap_realloc_begin` or another. Once for each number. */
+heaptap_status heaptap_realloc_end(heaptap_mutator *mutator, uint64_t moving, void *to);
 
 /* Calls `fate` for each sampled young block of the mutator. Call it after a minor
  * collection, while the forwarding pointers of the young blocks can still be read.
@@ -710,6 +819,42 @@ heaptap_status heaptap_block_move(heaptap_mutator *mutator, void *from, void *to
  *
  * Any mutator. A block that was not sampled costs one table lookup. */
 heaptap_status heaptap_block_collect(heaptap_mutator *mutator, void *block);
+
+/* Describes a function, and writes the code of its first instruction to `*first`: that of another
+ * is `*first` plus its index. A walker returns these codes in place of addresses.
+ *
+ * Everything is copied: the function may die at once, and its codes still mean the same. They are
+ * never given to another function; one with the same names and lines gets the same codes. Keeps
+ * four bytes for each instruction until the process ends.
+ *
+ * Any thread, not inside a hook or a `heaptap_walk_fn`: describe a function when it is loaded, or
+ * when a walk first meets it the next time that it can be described. Takes a lock and allocates. */
+heaptap_status heaptap_function_add(struct heaptap_tracer *tracer,
+                                    const struct heaptap_function *function,
+                                    uint64_t *first);
+
+/* Writes a code for a place to `*code`: `heaptap_function_add` for one line, for hosts that walk
+ * their stack before they report a block (`heaptap_major_hit_at`). The same place gets the same
+ * code. `file` and `name` have so many bytes and need not end with a NUL; bytes after the first
+ * 1,024 are ignored.
+ *
+ * Any thread, not inside a hook. Takes a lock, and allocates for a new place. */
+heaptap_status heaptap_place_intern(struct heaptap_tracer *tracer,
+                                    const char *file,
+                                    size_t file_length,
+                                    const char *name,
+                                    size_t name_length,
+                                    uint32_t line,
+                                    uint64_t *code);
+
+/* Names a kind of blocks, from 1 to 255, for readers of the trace: a table, a string, a class.
+ * 0 is the kind of blocks whose kind is not known.
+ *
+ * Kinds are given to `heaptap_major_alloc_kind` and the functions beside it. Name a kind before
+ * its first block is allocated. `HEAPTAP_STATUS_ORDER`: it has another name.
+ *
+ * Any thread, not inside a hook. Takes a lock. */
+heaptap_status heaptap_kind_name(struct heaptap_tracer *tracer, uint8_t kind, const char *name);
 
 /* Writes the statistics so far to `*stats`. Also works after the tracer has
  * stopped.
@@ -999,6 +1144,100 @@ static inline void heaptap_external_alloc(heaptap_mutator *mutator, void *memory
   size_t words = bytes / sizeof(void *) + (bytes % sizeof(void *) != 0);
   if ((mutator->until_sample -= (intptr_t)words) < 0) {
     (void)heaptap_external_hit(mutator, memory, words);
+  }
+}
+
+/* The same for a block of a kind, from heaptap_kind_name. */
+static inline void heaptap_major_alloc_kind(heaptap_mutator *mutator, void *block, size_t words, uint8_t kind) {
+  if ((mutator->until_sample -= (intptr_t)words) < 0) {
+    (void)heaptap_major_hit_kind(mutator, block, words, kind);
+  }
+}
+
+static inline void heaptap_external_alloc_kind(heaptap_mutator *mutator, void *memory, size_t bytes,
+                                               uint8_t kind) {
+  size_t words = bytes / sizeof(void *) + (bytes % sizeof(void *) != 0);
+  if ((mutator->until_sample -= (intptr_t)words) < 0) {
+    (void)heaptap_external_hit_kind(mutator, memory, words, kind);
+  }
+}
+
+/* Reports that memory outside the heap has grown, after heaptap_realloc_end: only what is new counts.
+ * Does nothing if it has not grown. */
+static inline void heaptap_external_grow(heaptap_mutator *mutator, void *memory, size_t old_bytes,
+                                         size_t new_bytes) {
+  size_t old_words = old_bytes / sizeof(void *) + (old_bytes % sizeof(void *) != 0);
+  size_t new_words = new_bytes / sizeof(void *) + (new_bytes % sizeof(void *) != 0);
+  if (new_words > old_words &&
+      (mutator->until_sample -= (intptr_t)(new_words - old_words)) < 0) {
+    (void)heaptap_external_hit(mutator, memory, new_words - old_words);
+  }
+}
+
+/* Reports a young block of a runtime whose young blocks are scattered among others: it can be promoted,
+ * and heaptap_young_sweep asks for its fate. `kind` may be 0. */
+static inline void heaptap_young_alloc(heaptap_mutator *mutator, void *block, size_t words, uint8_t kind) {
+  if ((mutator->until_sample -= (intptr_t)words) < 0) {
+    (void)heaptap_young_alloc_hit(mutator, block, words, kind);
+  }
+}
+
+/* Reports that a block owns so many more bytes outside the heap, of which the host learns late. They
+ * end with the block, which is asked for as its generation is: `young` is 1 if it is young, else 0.
+ * With HEAPTAP_FOLLOW_ADDRESSES it does not matter. */
+static inline void heaptap_block_outside(heaptap_mutator *mutator, void *block, size_t bytes,
+                                         uint32_t young) {
+  size_t words = bytes / sizeof(void *) + (bytes % sizeof(void *) != 0);
+  if ((mutator->until_sample -= (intptr_t)words) < 0) {
+    (void)heaptap_block_outside_hit(mutator, block, words, young);
+  }
+}
+
+/* Whether an allocation of so many words outside the young heap would be sampled, for hosts that must
+ * do something first. Changes nothing. */
+static inline int heaptap_due(const heaptap_mutator *mutator, size_t words) {
+  return mutator->until_sample < (intptr_t)words;
+}
+
+/* How many words outside the young heap certainly hold no sample. */
+static inline size_t heaptap_words_free(const heaptap_mutator *mutator) {
+  return mutator->until_sample > 0 ? (size_t)mutator->until_sample : 0;
+}
+
+/* Subtracts words that were allocated unseen, of which there are at most heaptap_words_free: what goes
+ * beyond is missing in the trace, and nothing else is wrong. */
+static inline void heaptap_skip(heaptap_mutator *mutator, size_t words) {
+  if ((mutator->until_sample -= (intptr_t)words) < 0) {
+    (void)heaptap_skip_hit(mutator);
+  }
+}
+
+/* Subtracts the words of a block, and returns 1 if it is sampled: then call heaptap_major_hit_kind or
+ * heaptap_major_hit_at for it, before anything else of this mutator. */
+static inline int heaptap_major_take(heaptap_mutator *mutator, size_t words) {
+  return (mutator->until_sample -= (intptr_t)words) < 0;
+}
+
+/* Frees and moves: six instructions for a block that was not sampled. */
+
+/* Returns 0 if certainly nothing is followed by this address, else 1. Any thread that has got the
+ * address in a way that orders memory, as it must to use what is there: so a plain load will do, which
+ * compilers fold into the comparison. */
+static inline int heaptap_sampled(const heaptap_mutator *mutator, const void *address) {
+  return mutator->sampled[(uint16_t)((uintptr_t)address >> 4)] != 0;
+}
+
+/* heaptap_external_free, if it has anything to do. */
+static inline void heaptap_external_release(heaptap_mutator *mutator, void *memory) {
+  if (heaptap_sampled(mutator, memory)) {
+    (void)heaptap_external_free(mutator, memory);
+  }
+}
+
+/* heaptap_block_collect, if it has anything to do. */
+static inline void heaptap_block_release(heaptap_mutator *mutator, void *block) {
+  if (heaptap_sampled(mutator, block)) {
+    (void)heaptap_block_collect(mutator, block);
   }
 }
 

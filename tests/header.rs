@@ -15,14 +15,16 @@ use heaptap_settings::{Reader, VARIABLES, Variable};
 const HEADER: &str = "include/heaptap.h";
 const EXPORTS: &str = "include/exports";
 
-/// The mutator is opaque except for its first field, which the inline functions
-/// count down.
+/// The mutator is opaque except for its first fields, which the inline functions count down and
+/// read.
 const MUTATOR: &str = "\
 /* A thread or domain that allocates. Created by heaptap_mutator_start; never freed.
- * Only the inline functions below use its field. */
+ * Only the inline functions below use its fields. */
 typedef struct heaptap_mutator {
   /* Words until the next sample outside the young heap. */
   intptr_t until_sample;
+  /* For each value of bits 4 to 19 of an address, how many sampled blocks may be there. */
+  const uint16_t *sampled;
 } heaptap_mutator;
 ";
 
@@ -112,7 +114,10 @@ fn generate() -> String {
         .with_src(root.join("src/abi/tracer.rs"))
         .with_src(root.join("src/abi/mutator.rs"))
         .with_src(root.join("src/abi/hooks.rs"))
+        .with_src(root.join("src/abi/upward.rs"))
+        .with_src(root.join("src/abi/interpreters.rs"))
         .with_src(root.join("src/abi/collector.rs"))
+        .with_src(root.join("src/abi/names.rs"))
         .with_src(root.join("src/abi/stats.rs"))
         .with_src(root.join("src/abi/attached.rs"))
         .with_src(root.join("src/abi/control.rs"))

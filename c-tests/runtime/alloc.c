@@ -26,28 +26,43 @@ void rt_array_push(rt_array *array, uintptr_t item) {
   array->items[array->count++] = item;
 }
 
-/* The pointer went below the limit: someone wants the world stopped or a snapshot, the young heap is full, a
+/* The pointer went beyond the limit: someone wants the world stopped or a snapshot, the young heap is full, a
  * sample falls into these blocks, or several of these. */
 uintptr_t *rt_alloc_slow(rt_mutator *m, const rt_site *site, const size_t *parts, size_t count) {
   size_t words = 0;
   for (size_t i = 0; i < count; i++) words += parts[i];
   if (site != NULL) m->sp[-1] = (uintptr_t)site;
-  m->young_ptr += words; /* as if nothing had happened, for the collector */
+#ifdef RT_UPWARD
+  m->young_ptr -= words; /* as if nothing had happened, for the collector */
+#else
+  m->young_ptr += words; /* the same */
+#endif
   for (;;) {
     if (atomic_load(&rt.stopping)) rt_safepoint(m);
     else if (rt_snapshot_wanted()) rt_snapshot_point(m);
-    else if ((size_t)(m->young_ptr - m->young_start) < words) rt_collect_minor(m);
+    else if (RT_YOUNG_ROOM(m) < words) rt_collect_minor(m);
     else break;
   }
-  m->young_ptr -= words;
-  if (m->young_ptr < m->trace_limit) {
+#ifdef RT_UPWARD
+  uintptr_t *ptr = m->young_ptr;
+  m->young_ptr += words;
+  bool hit = m->young_ptr > m->trace_limit;
+#else
+  uintptr_t *ptr = m->young_ptr -= words;
+  bool hit = ptr < m->trace_limit;
+#endif
+  if (hit) {
     rt_trace_young_hit(m, parts, count);
     rt_limit_install(m);
-    for (size_t i = count; i-- > 0;) rt_stacks_note(m, "minor", parts[i] - 1); /* as the pointer moved */
+#ifdef RT_UPWARD /* as the pointer moved */
+    for (size_t i = 0; i < count; i++) rt_stacks_note(m, "minor", parts[i] - 1);
+#else
+    for (size_t i = count; i-- > 0;) rt_stacks_note(m, "minor", parts[i] - 1);
+#endif
   } else {
     rt_limit_install(m); /* it was raised for a snapshot that nobody wants any more */
   }
-  return m->young_ptr;
+  return ptr;
 }
 
 static rt_value alloc_major(rt_mutator *m, unsigned tag, size_t fields) {

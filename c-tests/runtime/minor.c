@@ -45,8 +45,8 @@ static void promote_reachable(void) {
 
 /* Counts what lies in a young heap from header to header, so that allocating need not count. */
 static void count_young(const rt_mutator *m) {
-  const uintptr_t *at = m->young_ptr;
-  while (at < m->young_end) {
+  const uintptr_t *at = RT_YOUNG_FIRST(m);
+  while (at < RT_YOUNG_LAST(m)) {
     size_t words = rt_header_fields(*at) + 1;
     rt.counters.young_blocks++;
     rt.counters.young_words += words;
@@ -69,7 +69,7 @@ void rt_minor_stopped(rt_mutator *m) {
     rt_mutator *each = rt.mutators[i];
     if (each == NULL) continue;
     count_young(each);
-    each->young_ptr = each->young_end;
+    each->young_ptr = RT_YOUNG_EMPTY(each);
     rt_trace_young_renew(each);
   }
   rt.counters.minor_collections++;

@@ -32,12 +32,12 @@ struct heaptap_mutator;
 
 /* One managed thread. Used by its own thread, or by the collector's while it is stopped. */
 typedef struct rt_mutator {
-  uintptr_t *young_ptr;                /* the last block's header */
-  _Atomic(uintptr_t *) young_limit;    /* below it: slow path. The highest address when asked to stop */
+  uintptr_t *young_ptr;                /* the last block's header; upwards, the end of the last block */
+  _Atomic(uintptr_t *) young_limit;    /* beyond it: slow path. So far away that all are, when asked to stop */
   uintptr_t *sp;                       /* of the innermost managed frame */
   void *native_limit;                  /* C stack where managed code last called C; NULL in managed code */
   uintptr_t *young_start, *young_end;  /* its part of the young area */
-  uintptr_t *trace_limit;              /* where the next sample falls, or young_start */
+  uintptr_t *trace_limit;              /* where the next sample falls, or the end of the room */
   struct heaptap_mutator *tap;         /* NULL when not traced */
   uintptr_t *stack_low, *stack_high;   /* the managed stack */
   uintptr_t **remembered;              /* fields of major blocks that may point to young ones */
@@ -109,10 +109,17 @@ uintptr_t *rt_alloc_slow(rt_mutator *m, const rt_site *site, const size_t *parts
  * code has at every allocation; tracing adds nothing to it. */
 static RT_FAST uintptr_t *rt_young_alloc(rt_mutator *m, size_t words, const rt_site *site,
                                          const size_t *parts, size_t count) {
+#ifdef RT_UPWARD
+  uintptr_t *end = m->young_ptr += words;
+  if (__builtin_expect(end > atomic_load_explicit(&m->young_limit, memory_order_relaxed), 0))
+    return rt_alloc_slow(m, site, parts, count);
+  return end - words;
+#else
   uintptr_t *ptr = m->young_ptr -= words;
   if (__builtin_expect(ptr < atomic_load_explicit(&m->young_limit, memory_order_relaxed), 0))
     ptr = rt_alloc_slow(m, site, parts, count);
   return ptr;
+#endif
 }
 
 /* One block of a constant number of fields. */

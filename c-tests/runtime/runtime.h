@@ -75,6 +75,25 @@ void rt_world_stop(rt_mutator *m);          /* takes the lock */
 void rt_world_start(rt_mutator *m);         /* releases it */
 void rt_limits_raise(void);                 /* with the lock: all mutators enter their slow path */
 void rt_safepoint(rt_mutator *m);
+/* Young heaps are filled downwards, or upwards if built with RT_UPWARD. Here is what differs: where the
+ * pointer of an empty heap is, where it must not go beyond, a limit that every allocation is beyond, and
+ * the blocks that are there. */
+#ifdef RT_UPWARD
+#define RT_YOUNG_EMPTY(m) ((m)->young_start)
+#define RT_YOUNG_FULL(m) ((m)->young_end)
+#define RT_YOUNG_ROOM(m) ((size_t)((m)->young_end - (m)->young_ptr))
+#define RT_ALL_BEYOND ((uintptr_t *)0)
+#define RT_YOUNG_FIRST(m) ((m)->young_start)
+#define RT_YOUNG_LAST(m) ((m)->young_ptr)
+#else
+#define RT_YOUNG_EMPTY(m) ((m)->young_end)
+#define RT_YOUNG_FULL(m) ((m)->young_start)
+#define RT_YOUNG_ROOM(m) ((size_t)((m)->young_ptr - (m)->young_start))
+#define RT_ALL_BEYOND ((uintptr_t *)UINTPTR_MAX)
+#define RT_YOUNG_FIRST(m) ((m)->young_ptr)
+#define RT_YOUNG_LAST(m) ((m)->young_end)
+#endif
+
 void rt_limit_install(rt_mutator *m);       /* trace_limit, unless asked to stop */
 rt_mutator *rt_mutator_start(void);
 void rt_mutator_end(rt_mutator *m, rt_mutator *heir);

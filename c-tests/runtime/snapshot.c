@@ -111,7 +111,7 @@ static heaptap_status walk(void *host, heaptap_snapshot *into) {
   name(HEAPTAP_KIND_ROOT, ROOT_GLOBAL, "global variable");
   for (size_t i = 0; i < RT_MAX_MUTATORS; i++)
     if (rt.mutators[i] != NULL)
-      report_segment(HEAPTAP_SEGMENT_YOUNG, rt.mutators[i]->young_ptr, rt.mutators[i]->young_end);
+      report_segment(HEAPTAP_SEGMENT_YOUNG, RT_YOUNG_FIRST(rt.mutators[i]), RT_YOUNG_LAST(rt.mutators[i]));
   for (const rt_chunk *chunk = rt.major.chunks; chunk != NULL; chunk = chunk->next)
     report_segment(HEAPTAP_SEGMENT_MAJOR, chunk->first, chunk->end);
   rt_roots_visit(report_root);

@@ -173,14 +173,22 @@ void rt_trace_label(rt_mutator *m, const char *name) {
 /* --- Allocation ------------------------------------------------------------------------ */
 
 void rt_trace_young_renew(rt_mutator *m) {
-  void *limit = m->young_start;
+  void *limit = RT_YOUNG_FULL(m);
+#ifdef RT_UPWARD
+  if (m->tap != NULL) heaptap_young_up_renew(m->tap, m->young_ptr, m->young_end, &limit);
+#else
   if (m->tap != NULL) heaptap_young_renew(m->tap, m->young_ptr, m->young_start, &limit);
+#endif
   m->trace_limit = limit;
 }
 
 void rt_trace_young_hit(rt_mutator *m, const size_t *parts, size_t count) {
-  void *limit = m->young_start;
+  void *limit = RT_YOUNG_FULL(m);
+#ifdef RT_UPWARD
+  if (m->tap != NULL) heaptap_young_up_hit(m->tap, m->young_ptr, parts, NULL, count, &limit);
+#else
   if (m->tap != NULL) heaptap_young_hit(m->tap, m->young_ptr, parts, count, &limit);
+#endif
   m->trace_limit = limit;
 }
 

@@ -28,7 +28,7 @@ void rt_trace_label(rt_mutator *m, const char *name);
 
 /* Sets m->trace_limit: after young_ptr was set back. */
 void rt_trace_young_renew(rt_mutator *m);
-/* Sets m->trace_limit: an allocation went below it. */
+/* Sets m->trace_limit: an allocation went beyond it. */
 void rt_trace_young_hit(rt_mutator *m, const size_t *parts, size_t count);
 void rt_trace_major_alloc(rt_mutator *m, rt_value block);
 void rt_trace_external_alloc(rt_mutator *m, void *memory, size_t bytes);

@@ -1,7 +1,7 @@
 /* Mutators, threads, and stopping the world.
  *
- * A thread that wants the world stopped takes the lock, sets `stopping` and raises every mutator's
- * young_limit to the highest address, so that each enters its slow path at its next allocation and waits
+ * A thread that wants the world stopped takes the lock, sets `stopping` and sets every mutator's
+ * young_limit so that every allocation is beyond it, so that each enters its slow path at its next allocation and waits
  * in rt_safepoint. `running` counts those still to come; a mutator in blocking C code is not among them,
  * and waits when it returns. The lock is held while the world is stopped.
  *
@@ -22,7 +22,7 @@ rt_runtime rt = {
   .resumed = PTHREAD_COND_INITIALIZER,
 };
 
-#define ASK_TO_STOP ((uintptr_t *)UINTPTR_MAX)
+#define ASK_TO_STOP RT_ALL_BEYOND
 
 void rt_limit_install(rt_mutator *m) {
   atomic_store(&m->young_limit, m->trace_limit);
@@ -109,7 +109,8 @@ rt_mutator *rt_mutator_start(void) {
   if (m->number == RT_MAX_MUTATORS) rt_fatal("too many threads");
   rt.mutators[m->number] = m;
   m->young_start = rt.young_low + rt.young_words * m->number;
-  m->young_ptr = m->young_end = m->young_start + rt.young_words;
+  m->young_end = m->young_start + rt.young_words;
+  m->young_ptr = RT_YOUNG_EMPTY(m);
   rt_trace_mutator_start(m);
   rt_trace_young_renew(m);
   rt_limit_install(m);

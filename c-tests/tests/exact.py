@@ -4,6 +4,8 @@ import itertools
 
 from bench import Tally, equal, expect, family, scenario
 
+UPWARD = ("VARIANT=upward", "VARIANT_CFLAGS=-DRT_UPWARD")
+
 PROGRAMS = {
     "trees": ("trees", 9, "--young", 2048),
     "trees_compacting": ("trees", 12, "--young", 1024, "--compact-every", 2),
@@ -19,8 +21,19 @@ PROGRAMS = {
 @family({name: values for name, values in PROGRAMS.items()})
 def counts(bench, program, *arguments):
     """Words, blocks, promotions and collections are those of the runtime; the program does the same."""
-    untraced = bench.run(program, *arguments, "--counters", "--final-gc")
-    file, traced = bench.trace(program, *arguments, "--counters", "--final-gc", "--stats")
+    compare_counts(bench, "plain", program, *arguments)
+
+
+@family({name: values for name, values in PROGRAMS.items()})
+def upward_counts(bench, program, *arguments):
+    """The same on a runtime whose young heaps are filled from below."""
+    bench.make(*UPWARD)
+    compare_counts(bench, "upward", program, *arguments)
+
+
+def compare_counts(bench, variant, program, *arguments):
+    untraced = bench.run(program, *arguments, "--counters", "--final-gc", variant=variant)
+    file, traced = bench.trace(program, *arguments, "--counters", "--final-gc", "--stats", variant=variant)
     equal(traced.checksum(), untraced.checksum(), "checksum")
     counters = traced.numbers("counters")
     if program != "server":  # its threads interleave differently
@@ -54,8 +67,19 @@ def counts(bench, program, *arguments):
 )
 def backtraces(bench, program, *arguments):
     """Every backtrace is the runtime's own, frame by frame, through C code and inlining."""
+    compare_backtraces(bench, "plain", program, *arguments)
+
+
+@family({"pairs": ("pairs", 200), "parser": ("parser", 3, "--young", 1024, "--compact-every", 2)})
+def upward_backtraces(bench, program, *arguments):
+    """The same where young heaps are filled from below: the parts of an allocation are in order, too."""
+    bench.make(*UPWARD)
+    compare_backtraces(bench, "upward", program, *arguments)
+
+
+def compare_backtraces(bench, variant, program, *arguments):
     own = bench.path("stacks")
-    file, _ = bench.trace(program, *arguments, "--stacks", own)
+    file, _ = bench.trace(program, *arguments, "--stacks", own, variant=variant)
     traced = (event for event in bench.dump(file) if event.kind == "alloc")
     compared = 0
     with open(own, encoding="utf-8") as lines:

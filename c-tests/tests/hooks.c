@@ -57,6 +57,28 @@ static heaptap_fate promote_all(void *unused, void **block) {
 static void young_sweep(void) { heaptap_tracer_young_sweep(host.tracer, promote_all, NULL); }
 static void young_sweep_own(void) { heaptap_young_sweep(host.mutator, bare_all_die, NULL); }
 static void major_sweep(void) { heaptap_tracer_major_sweep(host.tracer, bare_all_die, NULL); }
+static void young_hit_kinds(void) {
+  static const size_t parts[] = {3, 4};
+  static const uint8_t kinds[] = {1, 2};
+  host.young_ptr -= 7;
+  heaptap_young_hit_kinds(host.mutator, host.young_ptr, parts, kinds, 2, &limit);
+}
+static uintptr_t upward[64];
+static void young_up_renew(void) { heaptap_young_up_renew(host.mutator, upward, upward + 64, &limit); }
+static void young_up_hit(void) {
+  static const size_t parts[] = {3, 4};
+  heaptap_young_up_hit(host.mutator, upward + 7, parts, NULL, 2, &limit);
+}
+static void young_alloc(void) { heaptap_young_alloc(host.mutator, upward + 9, 3, 1); }
+static void major_kind(void) { heaptap_major_alloc_kind(host.mutator, major + 9, 3, 2); }
+static void outside(void) { heaptap_block_outside(host.mutator, major + 9, 99, 0); }
+static void skip(void) { heaptap_skip(host.mutator, heaptap_words_free(host.mutator) + 1); }
+static void reallocate(void) {
+  uint64_t moving = heaptap_realloc_begin(host.mutator, external);
+  heaptap_realloc_end(host.mutator, moving, external + 32);
+  heaptap_external_grow(host.mutator, external + 32, 64, 80);
+  heaptap_external_release(host.mutator, external + 32);
+}
 static void label(void) { heaptap_mutator_label(host.mutator, 0); }
 
 static const struct { const char *name; void (*call)(void); } hooks[] = {
@@ -65,7 +87,12 @@ static const struct { const char *name; void (*call)(void); } hooks[] = {
   {"external_alloc", external_alloc}, {"external_free", external_free},
   {"tracer_young_sweep", young_sweep}, {"tracer_major_sweep", major_sweep},
   {"young_hit, 1 part", young_hit_1}, {"young_sweep", young_sweep_own},
-  {"mutator_label", label},
+  {"mutator_label", label},           {"young_hit_kinds", young_hit_kinds},
+  {"major_alloc_kind", major_kind},   {"block_outside", outside},
+  {"skip", skip},                     {"external_alloc", external_alloc},
+  {"realloc", reallocate},            {"young_up_renew", young_up_renew},
+  {"young_up_hit", young_up_hit},     {"young_alloc", young_alloc},
+  {"tracer_young_sweep", young_sweep},
 };
 enum { HOOKS = sizeof hooks / sizeof hooks[0], ROUNDS = 100, MOST_STACK = 2048 };
 

@@ -37,6 +37,17 @@ AT(heaptap_options, recorder_seconds, 120);
 AT(heaptap_options, recorder_mib, 124);
 #endif
 
+#ifndef RELEASED
+STARTS_WITH(heaptap_function, 72);
+AT(heaptap_function, size, 0);
+AT(heaptap_function, file, 8);
+AT(heaptap_function, name, 16);
+AT(heaptap_function, lines, 24);
+AT(heaptap_function, count, 32);
+AT(heaptap_mutator, until_sample, 0);
+AT(heaptap_mutator, sampled, 8);
+#endif
+
 STARTS_WITH(heaptap_mutator_options, 64);
 AT(heaptap_mutator_options, size, 0);
 AT(heaptap_mutator_options, host, 8);

@@ -182,6 +182,37 @@ static void group_handles(void) {
   GIVES(heaptap_block_collect(NULL, host.young), IS_NULL);
   GIVES(heaptap_block_move(NULL, host.young, host.young), IS_NULL);
   GIVES(heaptap_frames_add(NULL, &table), IS_NULL);
+  uint8_t kinds[] = {1};
+  uint64_t codes[] = {1}, code = 77;
+  uint32_t line = 1;
+  heaptap_function function = {.size = sizeof function, .lines = &line, .count = 1};
+  GIVES(heaptap_young_hit_kinds(NULL, host.young_ptr, &words, kinds, 1, &limit), IS_NULL);
+  GIVES(heaptap_young_up_renew(NULL, host.young, host.young_ptr, &limit), IS_NULL);
+  GIVES(heaptap_young_up_hit(NULL, host.young_ptr, &words, NULL, 1, &limit), IS_NULL);
+  GIVES(heaptap_major_hit_kind(NULL, host.young, 2, 1), IS_NULL);
+  GIVES(heaptap_external_hit_kind(NULL, host.young, 2, 1), IS_NULL);
+  GIVES(heaptap_major_hit_at(NULL, host.young, 2, 1, codes, 1), IS_NULL);
+  GIVES(heaptap_young_alloc_hit(NULL, host.young, 2, 1), IS_NULL);
+  GIVES(heaptap_block_outside_hit(NULL, host.young, 2, 1), IS_NULL);
+  GIVES(heaptap_skip_hit(NULL), IS_NULL);
+  GIVES(heaptap_realloc_end(NULL, 0, host.young), IS_NULL);
+  CHECK(heaptap_realloc_begin(NULL, host.young) == 0);
+  GIVES(heaptap_kind_name(NULL, 1, "a"), IS_NULL);
+  GIVES(heaptap_place_intern(NULL, "a", 1, "b", 1, 1, &code), IS_NULL);
+  GIVES(heaptap_function_add(NULL, &function, &code), IS_NULL);
+  /* The young heap is filled downwards; and what is above it ends below it. */
+  GIVES(heaptap_young_up_hit(host.mutator, host.young_ptr, &words, NULL, 1, &limit), HEAPTAP_STATUS_ORDER);
+  GIVES(heaptap_young_up_renew(host.mutator, host.young_ptr, host.young, &limit), OPTION);
+  GIVES(heaptap_young_hit_kinds(host.mutator, host.young_ptr, &words, NULL, 1, &limit), IS_NULL);
+  /* A function that is not right. */
+  GIVES(heaptap_function_add(host.tracer, &function, NULL), IS_NULL);
+  function.count = 0;
+  GIVES(heaptap_function_add(host.tracer, &function, &code), OPTION);
+  function.count = 1, function.size = 8;
+  GIVES(heaptap_function_add(host.tracer, &function, &code), HEAPTAP_STATUS_SIZE);
+  function.size = sizeof function, function.reserved[31] = 1;
+  GIVES(heaptap_function_add(host.tracer, &function, &code), HEAPTAP_STATUS_RESERVED);
+  CHECK(code == 77);
 
   /* Memory that is ours and no handle; and handles that are not aligned. */
   static uintptr_t zeros[4096 / sizeof(uintptr_t)];
@@ -353,6 +384,8 @@ static void group_stopped(void) {
   GIVES(heaptap_major_hit(host.mutator, host.young + 1, 2), OK, OFF);
   for (size_t i = 0; i < 1000; i++) heaptap_major_alloc(host.mutator, host.young + 1, 2);
   GIVES(heaptap_external_free(host.mutator, host.young), OK, OFF);
+  CHECK(heaptap_realloc_begin(host.mutator, host.young) == 0);
+  CHECK(!heaptap_sampled(host.mutator, host.young));
   GIVES(heaptap_tracer_young_sweep(host.tracer, bare_all_die, NULL), OK, OFF);
   GIVES(heaptap_tracer_major_sweep(host.tracer, bare_all_die, NULL), OK, OFF);
   GIVES(heaptap_mutator_end(host.mutator, NULL), OK, OFF);

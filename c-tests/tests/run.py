@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 import scenarios  # noqa: E402
 from bench import Bench  # noqa: E402
 # The longest scenarios first, so that no processor waits at the end.
-import clean, cost, exact, estimates, misuse, probes, snapshots, stacks, control, endings, threads, versions  # noqa: E402, E401, F401
+import clean, cost, exact, estimates, interpreter, misuse, probes, snapshots, stacks, control, endings, threads, versions  # noqa: E402, E401, F401
 
 
 def main():

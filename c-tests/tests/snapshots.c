@@ -106,7 +106,7 @@ static void count_blocks(truth *t, const uintptr_t *at, const uintptr_t *end) {
 static void say_truth(const char *word) {
   truth t = {0, 0, 0, 0};
   for (size_t i = 0; i < RT_MAX_MUTATORS; i++)
-    if (rt.mutators[i] != NULL) count_blocks(&t, rt.mutators[i]->young_ptr, rt.mutators[i]->young_end);
+    if (rt.mutators[i] != NULL) count_blocks(&t, RT_YOUNG_FIRST(rt.mutators[i]), RT_YOUNG_LAST(rt.mutators[i]));
   for (const rt_chunk *chunk = rt.major.chunks; chunk != NULL; chunk = chunk->next)
     count_blocks(&t, chunk->first, chunk->end);
   printf("%s blocks=%" PRIu64 " words=%" PRIu64 " outside=%" PRIu64 " hash=%" PRIu64 "\n", word, t.blocks,

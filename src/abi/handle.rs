@@ -25,11 +25,21 @@ pub struct heaptap_mutator {
     /// Words until the next sample outside the young heap. First, because the
     /// header's inline functions count it down.
     until_sample: isize,
+    /// For each value of 16 bits of an address, how many blocks are tracked there. Second, because
+    /// the header's inline functions read it. Valid as long as the mutator lives; afterwards all
+    /// counts are 0.
+    sampled: *const u16,
     magic: AtomicU64,
     /// Whether a call is running. Set and cleared by the thread that uses the
     /// mutator; refuses calls from that thread's own signal handlers.
     busy: AtomicBool,
     mutator: UnsafeCell<Option<Mutator>>,
+}
+
+/// What the header's inline functions see of a mutator.
+struct PublicFields<'a> {
+    until_sample: &'a mut isize,
+    sampled: &'a mut *const u16,
 }
 
 const TRACER: u64 = u64::from_le_bytes(*b"heaptapT");
@@ -60,11 +70,14 @@ pub(crate) unsafe fn session(tracer: *const heaptap_tracer) -> Result<Arc<Sessio
 impl heaptap_mutator {
     /// Where the header's inline functions find the countdown.
     pub(super) const UNTIL_SAMPLE_OFFSET: usize = std::mem::offset_of!(Self, until_sample);
+    /// Where they find the counts.
+    pub(super) const SAMPLED_OFFSET: usize = std::mem::offset_of!(Self, sampled);
 
     pub(crate) fn leak(mut mutator: Mutator) -> *mut heaptap_mutator {
         let until_sample = mutator.countdown();
         Box::into_raw(Box::new(heaptap_mutator {
             until_sample,
+            sampled: mutator.sampled_counts(),
             magic: AtomicU64::new(MUTATOR),
             busy: AtomicBool::new(false),
             mutator: UnsafeCell::new(Some(mutator)),
@@ -100,10 +113,13 @@ pub(crate) unsafe fn with_mutator<R>(
     // SAFETY: this function requires `mutator` to be NULL, misaligned or a handle that
     // no other thread is using.
     unsafe {
-        with_slot(mutator, |slot, left| match slot {
+        with_slot(mutator, |slot, fields| match slot {
             Some(mutator) => {
-                mutator.resume_after_fork(left);
-                with(mutator, left)
+                if mutator.has_forked() {
+                    mutator.resume_after_fork(fields.until_sample);
+                    *fields.sampled = mutator.sampled_counts();
+                }
+                with(mutator, fields.until_sample)
             }
             None => Err(Refused(HEAPTAP_STATUS_HANDLE)),
         })
@@ -119,8 +135,9 @@ pub(crate) unsafe fn take_mutator(mutator: *mut heaptap_mutator) -> Result<Mutat
     // SAFETY: this function requires `mutator` to be NULL, misaligned or a handle that
     // no other thread is using.
     let taken = unsafe {
-        with_slot(mutator, |slot, left| {
-            *left = Countdown::NEVER;
+        with_slot(mutator, |slot, fields| {
+            *fields.until_sample = Countdown::NEVER;
+            *fields.sampled = Mutator::nothing_sampled();
             slot.take().ok_or(Refused(HEAPTAP_STATUS_HANDLE))
         })
     }?;
@@ -135,7 +152,7 @@ pub(crate) unsafe fn take_mutator(mutator: *mut heaptap_mutator) -> Result<Mutat
 #[inline]
 unsafe fn with_slot<R>(
     mutator: *mut heaptap_mutator,
-    with: impl FnOnce(&mut Option<Mutator>, &mut isize) -> Result<R, Refused>,
+    with: impl FnOnce(&mut Option<Mutator>, PublicFields<'_>) -> Result<R, Refused>,
 ) -> Result<R, Refused> {
     check(mutator)?;
     // SAFETY: not NULL, aligned, and this function requires a handle, which is never
@@ -156,8 +173,10 @@ unsafe fn with_slot<R>(
     // and this function requires that no other thread uses the mutator.
     let slot = unsafe { &mut *slot.get() };
     // SAFETY: the same, for a field that `slot` does not include.
-    let left = unsafe { &mut (*mutator).until_sample };
-    with(slot, left)
+    let until_sample = unsafe { &mut (*mutator).until_sample };
+    // SAFETY: the same.
+    let sampled = unsafe { &mut (*mutator).sampled };
+    with(slot, PublicFields { until_sample, sampled })
 }
 
 /// A running call. Its end clears `busy`, also after a panic: the session is off

@@ -10,8 +10,8 @@ use heaptap_trace::Source;
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, on_mutator, with_mutator};
 use crate::abi::pointer::{check, write};
-use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
-use crate::tracer::{AllocatedBlock, Registers};
+use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_ORDER, Refused, heaptap_status};
+use crate::tracer::{AllocatedBlock, Mutator, Registers};
 
 /// Reports that the young pointer was set: at the start, and after each minor
 /// collection.
@@ -72,22 +72,76 @@ pub unsafe extern "C" fn heaptap_young_hit(
     let registers = Registers::capture();
     guard(|| {
         check(limit)?;
-        check(words)?;
-        let pointer = young_ptr as usize;
-        if count > 1 << 16 || !pointer.is_multiple_of(size_of::<usize>()) {
-            return Err(Refused(HEAPTAP_STATUS_OPTION));
-        }
+        check_young(young_ptr, words, count)?;
         // SAFETY: not NULL, aligned, and this function requires `count` numbers there.
         let words = unsafe { std::slice::from_raw_parts(words, count) }.iter().copied();
         // SAFETY: this function requires that `mutator` is NULL or a handle that no
         // other thread uses.
         let hit = unsafe {
-            with_mutator(mutator, |mutator, _| Ok(mutator.young_hit(pointer, words, registers)?))
+            with_mutator(mutator, |mutator, _| {
+                check_downward(mutator)?;
+                Ok(mutator.young_hit(young_ptr as usize, words, registers)?)
+            })
         }?;
         // SAFETY: this function requires `limit` to be NULL or room for the result.
         unsafe { write(limit, hit.limit as *mut c_void) }?;
         Ok(hit.recorded?)
     })
+}
+
+/// `heaptap_young_hit` for a host that knows the kinds of its blocks: `kinds` holds that of each of
+/// the `count` blocks, from `heaptap_kind_name`, or 0.
+///
+/// # Safety
+/// The pointers are NULL or as described; no other thread uses the mutator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_young_hit_kinds(
+    mutator: *mut heaptap_mutator,
+    young_ptr: *mut c_void,
+    words: *const usize,
+    kinds: *const u8,
+    count: usize,
+    limit: *mut *mut c_void,
+) -> heaptap_status {
+    let registers = Registers::capture();
+    guard(|| {
+        check(limit)?;
+        check_young(young_ptr, words, count)?;
+        check(kinds)?;
+        // SAFETY: not NULL, aligned, and this function requires `count` numbers there.
+        let words = unsafe { std::slice::from_raw_parts(words, count) }.iter().copied();
+        // SAFETY: not NULL, and this function requires `count` numbers there.
+        let kinds = unsafe { std::slice::from_raw_parts(kinds, count) };
+        let kind = |index: usize| kinds.get(index).copied().unwrap_or(0);
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no
+        // other thread uses.
+        let hit = unsafe {
+            with_mutator(mutator, |mutator, _| {
+                check_downward(mutator)?;
+                Ok(mutator.young_hit_of_kinds(young_ptr as usize, words, kind, registers)?)
+            })
+        }?;
+        // SAFETY: this function requires `limit` to be NULL or room for the result.
+        unsafe { write(limit, hit.limit as *mut c_void) }?;
+        Ok(hit.recorded?)
+    })
+}
+
+/// Checks what the host says of an allocation in the young heap.
+pub(super) fn check_young(
+    young_ptr: *mut c_void,
+    words: *const usize,
+    count: usize,
+) -> Result<(), Refused> {
+    check(words)?;
+    if count > 1 << 16 || !(young_ptr as usize).is_multiple_of(size_of::<usize>()) {
+        return Err(Refused(HEAPTAP_STATUS_OPTION));
+    }
+    Ok(())
+}
+
+fn check_downward(mutator: &Mutator) -> Result<(), Refused> {
+    if mutator.is_upward() { Err(Refused(HEAPTAP_STATUS_ORDER)) } else { Ok(()) }
 }
 
 /// The slow half of `heaptap_major_alloc`, which has already subtracted `words`.
@@ -102,7 +156,7 @@ pub unsafe extern "C" fn heaptap_major_hit(
     words: usize,
 ) -> heaptap_status {
     let registers = Registers::capture();
-    let block = AllocatedBlock { source: Source::Major, address: block as usize, words };
+    let block = allocated(Source::Major, block, words, 0);
     // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
     unsafe { on_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
 }
@@ -119,9 +173,54 @@ pub unsafe extern "C" fn heaptap_external_hit(
     words: usize,
 ) -> heaptap_status {
     let registers = Registers::capture();
-    let block = AllocatedBlock { source: Source::External, address: memory as usize, words };
+    let block = allocated(Source::External, memory, words, 0);
     // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
     unsafe { on_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
+}
+
+/// The slow half of `heaptap_major_alloc_kind`, which has already subtracted `words`. A host whose
+/// slow half has something else to do first asks `heaptap_due` before it allocates.
+///
+/// # Safety
+/// `mutator` is NULL or a handle that no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_major_hit_kind(
+    mutator: *mut heaptap_mutator,
+    block: *mut c_void,
+    words: usize,
+    kind: u8,
+) -> heaptap_status {
+    let registers = Registers::capture();
+    let block = allocated(Source::Major, block, words, kind);
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
+}
+
+/// The slow half of `heaptap_external_alloc_kind`, which has already subtracted `words`.
+///
+/// # Safety
+/// `mutator` is NULL or a handle that no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_external_hit_kind(
+    mutator: *mut heaptap_mutator,
+    memory: *mut c_void,
+    words: usize,
+    kind: u8,
+) -> heaptap_status {
+    let registers = Registers::capture();
+    let block = allocated(Source::External, memory, words, kind);
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
+}
+
+/// What the slow half of an inline function is given.
+pub(super) fn allocated(
+    source: Source,
+    block: *mut c_void,
+    words: usize,
+    kind: u8,
+) -> AllocatedBlock {
+    AllocatedBlock { source, address: block as usize, words, kind }
 }
 
 /// Reports that external memory is about to be released.

@@ -13,6 +13,7 @@ use crate::abi::frames::{
 };
 use crate::abi::handle::heaptap_mutator;
 use crate::abi::mutator::{heaptap_mutator_options, heaptap_stack};
+use crate::abi::names::heaptap_function;
 use crate::abi::options::heaptap_options;
 use crate::abi::snapshot::heaptap_snapshot_options;
 use crate::abi::snapshot_source::heaptap_snapshot_source;
@@ -56,6 +57,9 @@ pin!(heaptap_mutator_options starts with 64 bytes:
 pin!(heaptap_frame_table starts with 72 bytes:
     size at 0, format at 8, place_count at 12, frames at 16, count at 24, places at 32);
 
+pin!(heaptap_function starts with 72 bytes:
+    size at 0, file at 8, name at 16, lines at 24, count at 32);
+
 pin!(heaptap_stats starts with 128 bytes:
     size at 0, state at 8, mutators at 12, samples at 16, sampled_blocks at 24,
     allocations at 32, promotions at 40, collections at 48, dropped at 56, waits at 64,
@@ -78,8 +82,9 @@ pin!(heaptap_place is 32 bytes:
 
 pin!(heaptap_stack is 24 bytes: return_address at 0, sp at 8, native_limit at 16);
 
-// The inline functions of the header count this field down.
+// The inline functions of the header count this field down, and read what the other points to.
 const _: () = assert!(heaptap_mutator::UNTIL_SAMPLE_OFFSET == 0);
+const _: () = assert!(heaptap_mutator::SAMPLED_OFFSET == 8);
 
 // `heaptap_frames_add` passes pointers to the host's arrays on as they are.
 same_layout!(heaptap_frame as neutral::NeutralFrame: return_address, size, place);

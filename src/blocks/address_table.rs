@@ -17,8 +17,10 @@
 #![allow(unsafe_code, reason = "segments are published through atomic pointers")]
 
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use crate::blocks::address_filter::AddressFilter;
 use crate::blocks::tracked_id::TrackedId;
 use crate::sys::memory::{MappedArray, Zeroable};
 
@@ -53,13 +55,16 @@ pub(crate) struct AddressTable {
     segments: [AtomicPtr<Slot>; SEGMENTS],
     /// How many blocks are in the table.
     live: AtomicUsize,
+    /// Knows of every block in the table, and of those of other tables.
+    filter: Arc<AddressFilter>,
 }
 
 impl AddressTable {
-    pub(crate) fn new() -> AddressTable {
+    pub(crate) fn new(filter: &Arc<AddressFilter>) -> AddressTable {
         AddressTable {
             segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
             live: AtomicUsize::new(0),
+            filter: Arc::clone(filter),
         }
     }
 
@@ -73,15 +78,17 @@ impl AddressTable {
         if address <= BUSY {
             return false;
         }
+        self.filter.add(address);
         for index in 0..SEGMENTS {
             let Some(segment) = self.segment(index).or_else(|| self.grow(index)) else {
-                return false;
+                break;
             };
             if window(segment, address).any(|slot| slot.try_insert(address, id)) {
                 self.live.fetch_add(1, Ordering::Relaxed);
                 return true;
             }
         }
+        self.filter.remove(address);
         false
     }
 
@@ -98,6 +105,7 @@ impl AddressTable {
                     && let Some(id) = slot.try_remove(address)
                 {
                     self.live.fetch_sub(1, Ordering::Relaxed);
+                    self.filter.remove(address);
                     return Some(id);
                 }
                 if key == EMPTY {
@@ -194,13 +202,17 @@ mod tests {
     use super::*;
     use crate::queue::BlockId;
 
+    fn table() -> AddressTable {
+        AddressTable::new(&Arc::new(AddressFilter::new().unwrap()))
+    }
+
     fn id(number: u64) -> TrackedId {
         TrackedId::new(BlockId::new(0, number), Source::External)
     }
 
     #[test]
     fn a_block_is_removed_once() {
-        let directory = AddressTable::new();
+        let directory = table();
         assert_eq!(directory.take(4096), None);
         assert!(directory.add(4096, id(7)));
         assert!(!directory.add(0, id(8)));
@@ -212,7 +224,7 @@ mod tests {
 
     #[test]
     fn it_grows_and_keeps_all_blocks() {
-        let directory = AddressTable::new();
+        let directory = table();
         let address = |n: u64| 0x7f00_0000_0000 + n as usize * 48;
         for n in 0..100_000 {
             assert!(directory.add(address(n), id(n)));
@@ -226,7 +238,7 @@ mod tests {
     /// Adding and removing blocks forever does not need more memory.
     #[test]
     fn removed_slots_are_used_again() {
-        let directory = AddressTable::new();
+        let directory = table();
         for n in 0..1_000_000u64 {
             let address = 0x1000 + (n as usize).wrapping_mul(0x9e3b) % 0xfff_fff0;
             if directory.add(address, id(n)) {
@@ -239,7 +251,7 @@ mod tests {
     /// Two threads remove each of many blocks: one of them finds it.
     #[test]
     fn two_threads_remove_a_block_once() {
-        let directory = Arc::new(AddressTable::new());
+        let directory = Arc::new(table());
         const BLOCKS: u64 = 50_000;
         let address = |n: u64| 0x5000 + n as usize * 16;
         let adders: Vec<_> = (0..2)

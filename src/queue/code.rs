@@ -56,8 +56,11 @@ impl Code {
     }
 }
 
-/// Which part of a combined allocation a block is, if known. The parts share a return
-/// address and may have different source locations.
+/// What tells blocks apart that are allocated in one frame: which part of a combined allocation a
+/// block is, where the parts have locations of their own; elsewhere its kind. A session has either
+/// the one or the other.
+///
+/// The parts share a return address and may have different source locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part(u8);
 
@@ -66,12 +69,22 @@ pub(crate) struct Part(u8);
 const CODE_PART_SHIFT: u32 = 48;
 
 impl Part {
-    /// Not known, or not a combined allocation.
+    /// Not known, or neither.
     pub(crate) const NONE: Part = Part(0);
 
     /// The part with this index. Indices above 254 count as 254.
     pub(crate) fn of_index(index: usize) -> Part {
         Part(u8::try_from(index.saturating_add(1)).unwrap_or(u8::MAX))
+    }
+
+    /// A kind of blocks; 0 if it is not known.
+    pub(crate) fn of_kind(kind: u8) -> Part {
+        Part(kind)
+    }
+
+    /// The kind, where blocks have one; 0 if it is not known.
+    pub(crate) fn kind(self) -> u8 {
+        self.0
     }
 
     /// Its index, if known.

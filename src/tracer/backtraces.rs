@@ -10,6 +10,7 @@ use crate::stack::formats::HIGHEST_CODE;
 use crate::stack::native::{Modules, Registers, Unwinder};
 use crate::stack::{FrameTables, Markers, SMALL_STACK, Start, Walk, Walker};
 use crate::sys::memory::Region;
+use crate::tracer::failure::Failure;
 
 // The stack accepts return addresses just where the queue has codes for them.
 const _: () = assert!(HIGHEST_CODE == HOST_CODE_LIMIT);
@@ -74,8 +75,12 @@ pub(crate) struct Backtrace<'a> {
 pub(crate) struct Backtraces {
     pub(crate) source: StackSource,
     walker: Walker<Region>,
-    /// The buffer of a host's own walker; empty if there is none.
+    /// The codes that a host's own walker returns, or that the host has captured itself; empty if
+    /// the frame tables are walked.
     own: Region,
+    /// How many frames the host has captured for the next block, of which the innermost are in
+    /// `own`.
+    captured: Option<usize>,
     /// Boxed, since most sessions do not capture C frames.
     native: Option<Box<NativeFrames>>,
     /// The label of the work the mutator is doing; 0 for none.
@@ -103,13 +108,20 @@ impl Backtraces {
         native_frames: bool,
     ) -> Option<Backtraces> {
         let own_frames = match source {
-            StackSource::Own(_) => max_frames,
-            StackSource::None | StackSource::Tables(_) => 0,
+            StackSource::Own(_) | StackSource::None => max_frames,
+            StackSource::Tables(_) => 0,
         };
         let walker = Walker::new(max_frames, Region::new, Region::new)?;
         walker.step_cache().populate();
         let native = if native_frames { NativeFrames::new().map(Box::new) } else { None };
-        Some(Backtraces { source, walker, own: Region::new(own_frames)?, native, label: 0 })
+        Some(Backtraces {
+            source,
+            walker,
+            own: Region::new(own_frames)?,
+            captured: None,
+            native,
+            label: 0,
+        })
     }
 
     /// Where a walk over the frame tables begins; nowhere for other sources.
@@ -159,12 +171,16 @@ impl Backtraces {
         top: StackTop,
         registers: Registers,
     ) -> Backtrace<'_> {
-        let Backtraces { source, walker, own, native, label } = self;
+        let Backtraces { source, walker, own, captured, native, label } = self;
         let label = if *label == 0 { 0 } else { Code::Label(*label).to_bits() };
         let (cut, unknown) = (Code::BeyondLimit.to_bits(), Code::Unknown.to_bits());
         let markers = Markers { label, cut, unknown };
         let mut native_codes: &[u64] = &[];
         let walk = match source {
+            StackSource::None | StackSource::Own(_) if captured.is_some() => {
+                let depth = captured.unwrap_or(0);
+                walker.accept(checked(own, depth, unknown), depth, markers)
+            }
             StackSource::None => walker.accept(&mut [], 0, markers),
             StackSource::Tables(_) => {
                 let StackTop { return_address, sp, native_limit } = top;
@@ -179,16 +195,27 @@ impl Backtraces {
             }
             StackSource::Own(host_walker) => {
                 let depth = host_walker(own);
-                let written = depth.min(own.len());
-                let codes = own.get_mut(..written).unwrap_or(&mut []);
-                for code in codes.iter_mut().filter(|code| !(1..HOST_CODE_LIMIT).contains(*code)) {
-                    *code = unknown;
-                }
-                walker.accept(codes, depth, markers)
+                walker.accept(checked(own, depth, unknown), depth, markers)
             }
         };
         let Walk { prefix, fresh, repeated, .. } = walk;
         Backtrace { keep: prefix, managed: fresh, repeated, native: native_codes }
+    }
+
+    /// The host has captured the stack of the next block: its codes, innermost first. Fails if the
+    /// frame tables are walked.
+    pub(crate) fn capture(&mut self, codes: &[u64]) -> Result<(), Failure> {
+        if matches!(self.source, StackSource::Tables(_)) {
+            return Err(Failure::Order);
+        }
+        self.own.iter_mut().zip(codes).for_each(|(to, code)| *to = *code);
+        self.captured = Some(codes.len());
+        Ok(())
+    }
+
+    /// The block is recorded.
+    pub(crate) fn forget_captured(&mut self) {
+        self.captured = None;
     }
 
     /// The writer has only the `frames` outermost frames of the last backtrace:
@@ -196,6 +223,17 @@ impl Backtraces {
     pub(crate) fn rewind(&mut self, frames: usize) {
         self.walker.rewind(frames);
     }
+}
+
+/// The codes of a stack of this depth that the host has written; those that cannot be its own are
+/// `unknown`.
+fn checked(own: &mut [u64], depth: usize, unknown: u64) -> &mut [u64] {
+    let written = depth.min(own.len());
+    let codes = own.get_mut(..written).unwrap_or(&mut []);
+    for code in codes.iter_mut().filter(|code| !(1..HOST_CODE_LIMIT).contains(*code)) {
+        *code = unknown;
+    }
+    codes
 }
 
 impl NativeFrames {

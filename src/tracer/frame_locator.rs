@@ -3,23 +3,31 @@
 //! Lives on the writer thread, where it may allocate, read files and call the
 //! host's locator.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use heaptap_symbols::{Process, SourceLocation, Symbols};
-use heaptap_trace::{Locate, Location, LocationList};
+use heaptap_trace::{
+    KIND_FILE, Locate, Location, LocationList, code_of_kind, kind_of, without_kind,
+};
 
 use crate::queue::{Code, Part};
 use crate::stack::FrameTables;
 use crate::stack::formats::Explained;
 use crate::sys::process_memory::ProcessMemory;
+use crate::tracer::host_names::HostNames;
 use crate::tracer::labels::Labels;
 use crate::tracer::options::{Locator, Namer, Options};
 use crate::tracer::part_code_cache::PartCodeCache;
+
+/// Where code can be on amd64.
+const USER_ADDRESSES: Range<u64> = 4_096..1 << 47;
 
 /// Finds the source locations of frames.
 pub(crate) struct FrameLocator {
     tables: Arc<FrameTables>,
     labels: Arc<Labels>,
+    names: Arc<HostNames>,
     /// The host's own function, for codes that no frame table explains.
     locator: Option<Locator>,
     namer: Option<Namer>,
@@ -36,10 +44,12 @@ impl FrameLocator {
         options: &Options,
         tables: &Arc<FrameTables>,
         labels: &Arc<Labels>,
+        names: &Arc<HostNames>,
     ) -> FrameLocator {
         FrameLocator {
             tables: Arc::clone(tables),
             labels: Arc::clone(labels),
+            names: Arc::clone(names),
             locator: options.locate.clone(),
             namer: options.name.clone(),
             symbols: None,
@@ -53,6 +63,9 @@ impl FrameLocator {
     /// See [`Context::part_code`](crate::writer::Context::part_code).
     #[inline]
     pub(crate) fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+        if !self.parts_have_places {
+            return code_of_kind(return_address, part.kind()).unwrap_or(return_address);
+        }
         let FrameLocator { tables, part_codes, .. } = self;
         part_codes
             .code(return_address, part, |index| tables.source(return_address)?.part_key(index))
@@ -67,9 +80,15 @@ impl FrameLocator {
         if explained == Some(Explained::Fully) {
             return;
         }
+        if self.names.locate(code, list) {
+            return;
+        }
         if let Some(locator) = &self.locator {
             locator(code, list);
-            return;
+            // A host's walker may return C functions too, of which its own function knows nothing.
+            if !list.is_empty() || !USER_ADDRESSES.contains(&code) {
+                return;
+            }
         }
         let only_named = explained == Some(Explained::WithoutDebugInfo);
         if only_named && self.namer.as_ref().is_some_and(|namer| namer(code, list)) {
@@ -110,6 +129,15 @@ fn add_own(definition: &[u8], list: &mut LocationList) {
 
 impl Locate for FrameLocator {
     fn locate(&mut self, code: u64, list: &mut LocationList) {
+        let kind = kind_of(code);
+        let code = without_kind(code);
+        if let (Some(kind), 0) = (kind, code) {
+            if let Some(definition) = self.names.kind(kind) {
+                let (file, definition) = (KIND_FILE, &definition[..]);
+                list.add(Location { file, line: 0, start_char: 0, end_char: 0, definition });
+            }
+            return;
+        }
         match Code::from_bits(code) {
             Code::Host(code) => self.locate_host(code, list),
             Code::Label(number) => {

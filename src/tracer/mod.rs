@@ -4,6 +4,7 @@
 //!
 //! - `failure`, `message`, `start_error`, `options`, `environment`: the basis; what the user
 //!   chose.
+//! - `host_names`: functions, places and kinds of blocks that the host has named.
 //! - `state`, `counters`, `cost`, `labels`, `stopwatch`, `info`: facts of a session that
 //!   its parts share.
 //! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
@@ -39,6 +40,7 @@ mod fork;
 mod frame_locator;
 mod guard;
 mod hook;
+mod host_names;
 mod info;
 mod labels;
 mod lane_writer;
@@ -64,6 +66,7 @@ pub(crate) use environment::{options_from_environment, settings_from_environment
 pub(crate) use failure::Failure;
 pub(crate) use flight_recorder::{leave_end_to_others, note_uncaught_exception};
 pub(crate) use guard::guard;
+pub(crate) use host_names::HostFunction;
 pub(crate) use labels::Labels;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, DetachedBlock, Mutator};

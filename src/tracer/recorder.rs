@@ -32,7 +32,8 @@ pub(crate) struct SampledBlock {
     /// How many of its words were sampled.
     pub(crate) samples: u64,
     pub(crate) tracked: Tracked,
-    /// Its part of a combined allocation, where parts have locations of their own.
+    /// Its part of a combined allocation, where parts have locations of their own; its kind
+    /// elsewhere.
     pub(crate) part: Part,
 }
 

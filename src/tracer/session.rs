@@ -7,13 +7,13 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use heaptap_settings::file_name;
 
-use crate::blocks::AddressTable;
+use crate::blocks::{AddressFilter, AddressTable};
 use crate::probes::{Note, ProbeRegistry, RegistryLock, Sidecar, TimeLine, text};
 use crate::queue::{BlockId, Channel};
 use crate::sampling::Rate;
@@ -26,6 +26,7 @@ use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::flight_recorder::{self, FlightRecorder, RecorderWatch};
 use crate::tracer::frame_locator::FrameLocator;
+use crate::tracer::host_names::{HostNames, HostNamesLock};
 use crate::tracer::info::{entropy, new_file, now_us, sidecar_owner};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
@@ -55,12 +56,17 @@ pub(crate) struct Session {
     pid: u32,
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
+    pub(crate) names: Arc<HostNames>,
     pub(crate) probes: Arc<ProbeRegistry>,
     pub(crate) time_line: Arc<TimeLine>,
     /// External blocks, and all others if they are tracked by address.
     pub(crate) by_address: Arc<AddressTable>,
     /// Blocks that carry a tag, if they are tracked by address.
     pub(crate) tagged: Arc<AddressTable>,
+    /// Of both.
+    pub(crate) filter: Arc<AddressFilter>,
+    /// How often something was about to move.
+    pub(crate) moving: AtomicUsize,
     pub(crate) state: Arc<State>,
     pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
@@ -81,7 +87,7 @@ pub(crate) struct Session {
 impl Session {
     /// Opens the output and starts the writer thread.
     pub(crate) fn start(mut options: Options, shared: Shared) -> Result<Arc<Session>, StartError> {
-        let Shared { tables, labels, probes, forked } = shared;
+        let Shared { tables, labels, names, probes, forked } = shared;
         let time_line = Arc::new(TimeLine::new());
         if options.seed == 0 {
             options.seed = entropy();
@@ -98,6 +104,7 @@ impl Session {
             None => None,
         };
         let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
+        let filter = Arc::new(AddressFilter::new().ok_or(Failure::Memory)?);
         let (stopwatch, clock, start_us) = match forked {
             // The program goes on reading the stopwatch of its parent until now.
             Some(Forked { stopwatch, at }) => {
@@ -151,7 +158,7 @@ impl Session {
         let controller: SharedController = Arc::new(Mutex::new(controller));
         let meter = CostMeter::start();
         let context = WriterContext {
-            frames: FrameLocator::new(&options, &tables, &labels),
+            frames: FrameLocator::new(&options, &tables, &labels, &names),
             clock: SessionClock::new(clock, stopwatch),
             state: Arc::clone(&state),
             sidecar,
@@ -184,10 +191,13 @@ impl Session {
             pid: std::process::id(),
             tables,
             labels,
+            names,
             probes,
             time_line,
-            tagged: Arc::new(AddressTable::new()),
-            by_address: Arc::new(AddressTable::new()),
+            tagged: Arc::new(AddressTable::new(&filter)),
+            by_address: Arc::new(AddressTable::new(&filter)),
+            filter,
+            moving: AtomicUsize::new(0),
             state,
             channel,
             stopwatch,
@@ -392,6 +402,7 @@ impl Session {
         SharedLocks {
             _tables: self.tables.lock_until(deadline),
             _labels: self.labels.lock_until(deadline),
+            _names: self.names.lock_until(deadline),
             _probes: self.probes.lock_until(deadline),
         }
     }
@@ -434,6 +445,7 @@ impl Session {
             let shared = Shared {
                 tables: Arc::clone(&self.tables),
                 labels: Arc::clone(&self.labels),
+                names: Arc::clone(&self.names),
                 probes: Arc::clone(&self.probes),
                 forked: self.state.forked_at().map(|at| Forked { stopwatch: self.stopwatch, at }),
             };
@@ -450,6 +462,7 @@ impl Session {
 pub(crate) struct SharedLocks<'a> {
     _tables: Option<TablesLock<'a>>,
     _labels: Option<LabelsLock<'a>>,
+    _names: Option<HostNamesLock<'a>>,
     _probes: RegistryLock<'a>,
 }
 
@@ -458,6 +471,7 @@ pub(crate) struct SharedLocks<'a> {
 pub(crate) struct Shared {
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
+    pub(crate) names: Arc<HostNames>,
     pub(crate) probes: Arc<ProbeRegistry>,
     forked: Option<Forked>,
 }
@@ -478,7 +492,8 @@ impl Shared {
 
     /// What a further session of a process begins with.
     pub(crate) fn with(labels: Arc<Labels>, probes: Arc<ProbeRegistry>) -> Shared {
-        Shared { tables: Arc::new(FrameTables::new()), labels, probes, forked: None }
+        let (tables, names) = (Arc::new(FrameTables::new()), Arc::default());
+        Shared { tables, labels, names, probes, forked: None }
     }
 }
 

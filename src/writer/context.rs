@@ -28,8 +28,8 @@ pub(crate) trait Context: Locate {
     /// Microseconds since the epoch, now.
     fn now(&mut self) -> u64;
 
-    /// The code of a frame that allocates one part of a combined allocation: the
-    /// same code for parts with the same location.
+    /// The code of a frame that allocates one part of a combined allocation, or a block of some
+    /// kind: the same code for parts with the same location.
     fn part_code(&mut self, return_address: u64, part: Part) -> u64;
 
     /// Everything so far is in `output`, which begins at `start_time`, in microseconds: the

@@ -150,12 +150,13 @@ impl Lane {
         Ok(id)
     }
 
-    /// Sets which part of a combined allocation is allocated under the lane's stack.
+    /// Sets which part of a combined allocation is allocated under the lane's stack, or a block of
+    /// which kind.
     #[inline(always)]
     pub(super) fn set_part(&mut self, part: Part, context: &mut impl Context) {
-        if part != Part::NONE
-            && let Some(innermost) = self.stack.innermost()
-        {
+        if part == Part::NONE {
+            self.stack.forget_part();
+        } else if let Some(innermost) = self.stack.innermost() {
             self.stack.set_part_code(innermost, context.part_code(innermost, part));
         }
     }

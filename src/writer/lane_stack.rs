@@ -86,7 +86,9 @@ impl LaneStack {
         self.innermost().iter().chain(outer).eq(inner_first)
     }
 
-    fn forget_part(&mut self) {
+    /// The innermost frame has its code as recorded.
+    #[inline(always)]
+    pub(crate) fn forget_part(&mut self) {
         if let Some(code) = self.without_part.take() {
             self.set_innermost(code);
         }

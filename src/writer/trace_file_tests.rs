@@ -226,6 +226,21 @@ fn parts_with_one_location_have_one_code() {
     assert_eq!(events(&bytes), want);
 }
 
+/// Blocks of a kind and blocks of none may be allocated in turn, in the same frame.
+#[test]
+fn a_block_without_part_or_kind_has_the_code_as_recorded() {
+    let mut file = begun(TraceFormat::Memtrace2);
+    let (source, part) = (Source::Minor, Part::of_index(0));
+    let with_part = Record::Alloc { source, part, samples: 1, length: 2 };
+    let frames = Record::Frames { keep: 0, new: &[10, 20] };
+    feed(&mut file, &[(0, frames), (0, with_part), (0, ALLOC), (0, with_part), (0, ALLOC)]);
+    let bytes = file.sink.finish(&mut &LocationTable::default()).unwrap();
+    let code = part.in_code(20);
+    let want = [code, 20, code, 20].into_iter().enumerate();
+    let want: Vec<_> = want.map(|(id, code)| (0, format!("alloc {id} {:?}", [10, code]))).collect();
+    assert_eq!(events(&bytes), want);
+}
+
 #[test]
 fn a_new_file_knows_new_blocks_only() {
     let table = LocationTable::default();

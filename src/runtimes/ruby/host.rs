@@ -92,7 +92,7 @@ impl Host {
     /// This is the one place that knows its class (`Object::class`), whose name is its kind.
     pub(super) fn record(&mut self, object: Object) {
         let address = object.value();
-        let block = AllocatedBlock { source: Source::Minor, address, words: SLOT_WORDS };
+        let block = AllocatedBlock { source: Source::Minor, address, words: SLOT_WORDS, kind: 0 };
         // A lost sample is counted.
         let _ = self.mutator.hit_tracked(&mut self.left, block, Tracked::Young, Registers::NONE);
         self.set_gate();

@@ -16,6 +16,8 @@ pub(crate) unsafe trait Zeroable {}
 unsafe impl Zeroable for u64 {}
 // SAFETY: the same of atomic ones.
 unsafe impl Zeroable for core::sync::atomic::AtomicU64 {}
+// SAFETY: the same.
+unsafe impl Zeroable for core::sync::atomic::AtomicU16 {}
 
 /// An array of fixed length, zeroed at first, at an address that never changes.
 pub(crate) struct MappedArray<T: Zeroable> {

@@ -35,54 +35,14 @@ impl Mutator {
         self.recorder.blocks.tracked().map(|(address, id)| (address, id.to_bits()))
     }
 
-    /// External memory is about to be released.
-    pub(crate) fn external_free(&mut self, address: usize) {
-        if let Some(id) = self.recorder.by_address.take(address) {
-            self.record_end(EndWord::collected(id.block()));
-        }
-        while let Some(id) = self.session.tagged.take(address) {
-            self.record_end(EndWord::collected(id.block()));
-        }
-    }
-
-    /// A block that is tracked by its address was collected.
-    pub(crate) fn block_collect(&mut self, address: usize) -> Result<(), Failure> {
-        self.check_tracking(Tracking::Addresses)?;
-        self.external_free(address);
-        Ok(())
-    }
-
-    /// A block that is tracked by its address has moved, and may have been
-    /// promoted.
-    pub(crate) fn block_move(
-        &mut self,
-        from: usize,
-        to: usize,
-        promoted: bool,
-    ) -> Result<(), Failure> {
-        self.check_tracking(Tracking::Addresses)?;
-        while from != to
-            && let Some(id) = self.session.tagged.take(from)
-        {
-            // Without memory it stays alive in the sidecar.
-            self.session.tagged.add(to, id);
-        }
-        let Some(id) = self.recorder.by_address.take(from) else { return Ok(()) };
-        if promoted && id.has_generation() {
-            self.record_end(EndWord::promoted(id.block()));
-        }
-        let kept = self.recorder.by_address.add(to, id);
-        if kept { Ok(()) } else { Err(Failure::Memory) }
-    }
-
-    fn check_tracking(&self, tracking: Tracking) -> Result<(), Failure> {
+    pub(super) fn check_tracking(&self, tracking: Tracking) -> Result<(), Failure> {
         if !self.is_live() {
             return Err(Failure::Off);
         }
         if self.session.options.tracking == tracking { Ok(()) } else { Err(Failure::Order) }
     }
 
-    fn record_end(&mut self, end: EndWord) {
+    pub(super) fn record_end(&mut self, end: EndWord) {
         if self.is_live() {
             let mut hook = self.enter(Registers::NONE);
             self.recorder.record_end(&mut hook, end);

@@ -80,6 +80,7 @@ impl Mutator {
         let mut fresh = Mutator::start(session, source)?;
         fresh.suspended = self.suspended;
         fresh.young = YoungSamples::lost_count(self.young.start());
+        fresh.young_blocks.upward = self.young_blocks.upward;
         fresh.set_label(self.recorder.backtraces.label);
         Ok(fresh)
     }

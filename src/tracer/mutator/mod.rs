@@ -9,15 +9,18 @@
 //! [`Countdown`] counts down. Once the session is over both are set so that
 //! no hook is called again.
 //!
-//! Allocations are here, `collections` has the hooks of collections, `detached` blocks that are
-//! being resized, `tags` the blocks that carry a tag, `slices` the collector's work, and `handover`
+//! Allocations are here, those in heaps that are filled upwards in `upward`. `collections` has the
+//! hooks of collections, `addresses` those of blocks that are freed one by one, `detached` blocks that
+//! are being resized, `tags` the blocks that carry a tag, `slices` the collector's work, and `handover`
 //! the end of a mutator.
 
+mod addresses;
 mod collections;
 mod detached;
 mod handover;
 mod slices;
 mod tags;
+mod upward;
 
 pub(crate) use detached::DetachedBlock;
 
@@ -59,6 +62,8 @@ struct YoungBlocks {
     header_bytes: usize,
     /// Whether the parts of a combined allocation have locations of their own.
     has_parts: bool,
+    /// Whether the heap is filled upwards: everything in [`YoungSamples`] is mirrored then.
+    upward: bool,
 }
 
 impl YoungBlocks {
@@ -66,6 +71,7 @@ impl YoungBlocks {
         YoungBlocks {
             header_bytes: options.header_words * WORD,
             has_parts: options.parts_have_places,
+            upward: false,
         }
     }
 }
@@ -78,6 +84,8 @@ pub(crate) struct AllocatedBlock {
     pub(crate) address: usize,
     /// Header included.
     pub(crate) words: usize,
+    /// Its kind, by the number that the host gives it; 0 if it is not known.
+    pub(crate) kind: u8,
 }
 
 /// The outcome of [`Mutator::young_hit`].
@@ -189,6 +197,12 @@ impl Mutator {
 
     /// The host has moved the young pointer. Returns the limit to install.
     pub(crate) fn renew(&mut self, pointer: usize, start: usize) -> usize {
+        self.young_blocks.upward = false;
+        self.place_sample(pointer, start)
+    }
+
+    /// Places the next sample below the pointer, and returns the limit.
+    fn place_sample(&mut self, pointer: usize, start: usize) -> usize {
         self.young_rate = self.recorder.lane.state.rate_bits();
         self.gaps.use_rate(self.young_rate);
         self.young.renew(&mut self.gaps, pointer, start);
@@ -203,6 +217,30 @@ impl Mutator {
         parts: impl PartSizes,
         registers: Registers,
     ) -> Result<YoungHit, Failure> {
+        let has_parts = self.young_blocks.has_parts && parts.len() > 1;
+        let part = |index| if has_parts { Part::of_index(index) } else { Part::NONE };
+        self.young_hit_of_parts(pointer, parts, part, registers)
+    }
+
+    /// The same where `kind` returns the kind of each part by its index.
+    pub(crate) fn young_hit_of_kinds(
+        &mut self,
+        pointer: usize,
+        parts: impl PartSizes,
+        kind: impl Fn(usize) -> u8,
+        registers: Registers,
+    ) -> Result<YoungHit, Failure> {
+        self.young_hit_of_parts(pointer, parts, |index| Part::of_kind(kind(index)), registers)
+    }
+
+    #[inline(always)]
+    fn young_hit_of_parts(
+        &mut self,
+        pointer: usize,
+        parts: impl PartSizes,
+        part: impl Fn(usize) -> Part,
+        registers: Registers,
+    ) -> Result<YoungHit, Failure> {
         if !self.young.is_set() {
             return Err(Failure::Order);
         }
@@ -214,21 +252,21 @@ impl Mutator {
         self.gaps.use_rate(self.young_rate);
         self.recorder.rate = self.young_rate;
         let Mutator { gaps, young, young_blocks, suspended, recorder, .. } = self;
-        let &mut YoungBlocks { header_bytes, has_parts } = young_blocks;
-        let records_part = has_parts && parts.len() > 1;
+        let &mut YoungBlocks { header_bytes, upward, .. } = young_blocks;
         young.hit(gaps, pointer, parts, |_, sampled| {
             if *suspended != 0 {
                 return;
             }
-            let SampledPart { index, address, words, samples } = sampled;
+            let address = if upward { upward::start_of(&sampled) } else { sampled.address };
+            let SampledPart { index, words, samples, .. } = sampled;
             let address = address.saturating_add(header_bytes);
-            let part = if records_part { Part::of_index(index) } else { Part::NONE };
-            let block = recorder.record_young_alloc(&mut hook, address, words, samples, part);
+            let block =
+                recorder.record_young_alloc(&mut hook, address, words, samples, part(index));
             recorded = recorded.and(block);
         });
         self.leave_alloc(&hook);
         if self.recorder.lane.state.rate_bits() != self.young_rate {
-            self.renew(pointer, self.young.start());
+            self.place_sample(pointer, self.young.start());
         }
         Ok(YoungHit { limit: self.young.limit(), recorded })
     }
@@ -252,7 +290,7 @@ impl Mutator {
         tracked: Tracked,
         registers: Registers,
     ) -> Result<(), Failure> {
-        let AllocatedBlock { source, address, words } = block;
+        let AllocatedBlock { source, address, words, kind } = block;
         if !self.is_live() {
             *left = Countdown::NEVER;
             return Ok(());
@@ -275,10 +313,30 @@ impl Mutator {
         }
         let mut hook = self.enter(registers);
         self.recorder.rate = rate;
-        let block = SampledBlock { source, address, words, samples, tracked, part: Part::NONE };
+        let block =
+            SampledBlock { source, address, words, samples, tracked, part: Part::of_kind(kind) };
         let outcome = self.recorder.record_alloc(&mut hook, &block);
         self.leave_alloc(&hook);
         outcome
+    }
+
+    /// The same under a stack that the host has captured: its codes, innermost first.
+    pub(crate) fn hit_at(
+        &mut self,
+        left: &mut isize,
+        block: AllocatedBlock,
+        codes: &[u64],
+    ) -> Result<(), Failure> {
+        let captured = self.recorder.backtraces.capture(codes);
+        let outcome = self.hit(left, block, Registers::NONE);
+        self.recorder.backtraces.forget_captured();
+        captured.and(outcome)
+    }
+
+    /// Words have gone by unseen, beyond those that certainly held no sample: the next one is drawn
+    /// anew, which is as good.
+    pub(crate) fn skipped(&mut self, left: &mut isize) {
+        *left = if self.is_live() { self.countdown() } else { Countdown::NEVER };
     }
 
     // --- The host's requests ---

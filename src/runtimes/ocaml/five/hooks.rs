@@ -277,7 +277,7 @@ fn sampled(domain: &mut Domain, block: usize, words: usize, source: c_int) {
     let tracked = if young { Tracked::Young } else { Tracked::Major };
     let Domain { mutator: Some(mutator), left, .. } = domain else { return };
     // A lost sample is counted.
-    let allocation = AllocatedBlock { source, address: block, words };
+    let allocation = AllocatedBlock { source, address: block, words, kind: 0 };
     let _ = mutator.hit_tracked(left, allocation, tracked, Registers::NONE);
 }
 

@@ -237,7 +237,7 @@ fn sampled(host: &mut Host, source: Source, block: usize, words: usize, tracked:
     let tracked = tracked.unwrap_or_else(young);
     let mut left = host.left;
     // A lost sample is counted.
-    let allocation = AllocatedBlock { source, address: block, words };
+    let allocation = AllocatedBlock { source, address: block, words, kind: 0 };
     let _ = host.mutator.hit_tracked(&mut left, allocation, tracked, Registers::NONE);
     host.left = left;
 }
