@@ -188,7 +188,7 @@ impl TracedState {
             // SAFETY: as in `with_stack`; the walker uses it only after this.
             unsafe { &mut *traced.stack }.moment = Some(Moment { request, registers });
             let words = request.size.div_ceil(WORD);
-            let block = AllocatedBlock { source: Source::Major, address, words };
+            let block = AllocatedBlock { source: Source::Major, address, words, kind: 0 };
             filter.add(address);
             // A lost sample is counted.
             let _ = traced.mutator.hit(left, block, Registers::NONE);
